@@ -1,0 +1,29 @@
+package sipfront
+
+import (
+	"rollcall/registrar"
+)
+
+// Inbound is one valid REGISTER.
+type Inbound struct {
+	Raw     []byte // the complete request as received; valid until Register returns
+	Request registrar.Request
+
+	msg     *message
+	version string
+}
+
+// Flow is how the request came.
+func (in *Inbound) Flow() registrar.Flow { return in.Request.Flow }
+
+// Render is the complete response: reply, with all that the transport adds.
+// A retransmission renders to the same bytes if the reply is the same.
+func (in *Inbound) Render(reply registrar.Reply) []byte {
+	return in.msg.render(reply, in.version)
+}
+
+// Parse reads a REGISTER that another Front End received over flow and passed on.
+// raw is the complete request. With an error comes the response to give, nil when none can be.
+func Parse(raw []byte, flow registrar.Flow) (*Inbound, []byte, error) {
+	return parse(raw, flow, "Rollcall")
+}
