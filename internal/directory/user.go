@@ -4,6 +4,8 @@
 package directory
 
 import (
+	"encoding/json"
+
 	"rollcall/registrar"
 	"rollcall/routing"
 )
@@ -13,8 +15,10 @@ type User struct {
 	AOR   registrar.AOR `json:"-"` // the entry's key
 	Group routing.Group `json:"group"`
 	// HA1 by digest algorithm ("MD5", "SHA-256", "SHA-512-256"), in hexadecimal (RFC 7616 §3.4.2).
-	// A password is never stored.
+	// A password is never stored. A User from Lookup shares this map with the table: read it only.
 	HA1 map[string]string `json:"ha1,omitempty"`
 	// MaxContacts bounds the bindings of this user; 0 means the pool's default.
 	MaxContacts int `json:"max_contacts,omitempty"`
+
+	unknown map[string]json.RawMessage // fields of a newer version, between Decode and Encode
 }

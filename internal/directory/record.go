@@ -1,0 +1,121 @@
+package directory
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"rollcall/registrar"
+	"rollcall/routing"
+)
+
+// The digest algorithms that HA1s are stored for, as RFC 7616 §6.1 names them.
+const (
+	MD5       = "MD5"
+	SHA256    = "SHA-256"
+	SHA512256 = "SHA-512-256"
+)
+
+// Algorithms lists them, the one that every client can do first.
+func Algorithms() []string { return []string{MD5, SHA256, SHA512256} }
+
+// ha1Size is the length of an algorithm's hash in bytes, 0 when it is unknown.
+func ha1Size(algorithm string) int {
+	switch algorithm {
+	case MD5:
+		return 16
+	case SHA256, SHA512256:
+		return 32
+	}
+	return 0
+}
+
+// Encode returns the value stored for a user.
+func Encode(u User) ([]byte, error) {
+	if err := check(u); err != nil {
+		return nil, fmt.Errorf("user %s: %w", u.AOR, err)
+	}
+	type plain User
+	data, err := json.Marshal(plain(u))
+	if err != nil || len(u.unknown) == 0 {
+		return data, err
+	}
+	// Fields that a newer version stored stay as they are.
+	fields := make(map[string]json.RawMessage, len(u.unknown)+3)
+	for name, value := range u.unknown {
+		fields[name] = value
+	}
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return nil, err
+	}
+	return json.Marshal(fields)
+}
+
+// Decode reads a stored user. What it knows must be right; fields that it does
+// not know are a newer version's and are kept for the next Encode.
+func Decode(a registrar.AOR, value []byte) (User, error) {
+	var stored struct {
+		Group       *routing.Group    `json:"group"`
+		HA1         map[string]string `json:"ha1"`
+		MaxContacts int               `json:"max_contacts"`
+	}
+	if err := json.Unmarshal(value, &stored); err != nil {
+		return User{}, fmt.Errorf("user %s: stored record is damaged: %w", a, err)
+	}
+	if stored.Group == nil {
+		return User{}, fmt.Errorf("user %s: stored record is damaged: no group", a)
+	}
+	u := User{AOR: a, Group: *stored.Group, HA1: stored.HA1, MaxContacts: stored.MaxContacts}
+	if err := check(u); err != nil {
+		return User{}, fmt.Errorf("user %s: stored record is damaged: %w", a, err)
+	}
+	u.unknown = unknownFields(value)
+	return u, nil
+}
+
+// unknownFields returns the fields of a record that this version has no use for.
+func unknownFields(value []byte) map[string]json.RawMessage {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(value, &all) != nil {
+		return nil
+	}
+	delete(all, "group")
+	delete(all, "ha1")
+	delete(all, "max_contacts")
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
+
+// check says what is wrong with a user that is to be stored or was read.
+func check(u User) error {
+	switch {
+	case u.AOR == "" || len(u.AOR) > 512:
+		return fmt.Errorf("an AOR has 1 to 512 bytes, this one %d", len(u.AOR))
+	case u.Group == "":
+		return errors.New("no group")
+	case u.MaxContacts < 0:
+		return fmt.Errorf("max_contacts %d is negative", u.MaxContacts)
+	}
+	for algorithm, ha1 := range u.HA1 {
+		if err := checkHA1(algorithm, ha1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkHA1 wants hexadecimal digits of the algorithm's length. Its error doesn't
+// show the HA1: who has it can log in. An algorithm of a newer version passes.
+func checkHA1(algorithm, ha1 string) error {
+	size := ha1Size(algorithm)
+	if size == 0 {
+		return nil
+	}
+	if raw, err := hex.DecodeString(ha1); err != nil || len(raw) != size {
+		return fmt.Errorf("the %s HA1 is not %d hexadecimal digits", algorithm, 2*size)
+	}
+	return nil
+}
