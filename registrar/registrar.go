@@ -18,6 +18,7 @@ type Request struct {
 	Contacts      []Contact
 	Star          bool      // Contact: *
 	Expires       ExpiresIn // header field
+	Vias          int       // number of Via values; more than one: a proxy stands between
 	Path          []string  // in order, as received
 	Supported     []string  // option tags, lower case
 	Require       []string  // option tags, lower case
@@ -25,6 +26,8 @@ type Request struct {
 	UserAgent     string
 	Body          []byte
 	Flow          Flow
+	Method        string   // what the digest covers; "" is REGISTER
+	Nonce         NonceUse // from AuthenticateWith: Decide remembers it
 }
 
 // ExpiresIn is an expiry asked for, as a header field or as a Contact parameter.
@@ -63,9 +66,11 @@ type Set struct {
 	Bindings []Binding // in the order they were created
 	// Removed remembers de-registrations for as long as a late or repeated REGISTER may still arrive.
 	Removed []Removal
+	// Nonces remembers how far the user's nonces are used up (see Authenticator.NC).
+	Nonces []NonceUse
 }
 
-// Removal is a binding that was removed on request.
+// Removal is a binding that was removed on request, or that lost its Call-ID to a newer one.
 type Removal struct {
 	URI    string
 	CallID string
@@ -112,24 +117,4 @@ type Decision struct {
 	Write   bool
 	Changes []Change
 	Reply   Reply
-}
-
-// Policy is what the operator decides about registrations.
-type Policy struct {
-	MinExpires     time.Duration
-	MaxExpires     time.Duration
-	DefaultExpires time.Duration
-	Grace          time.Duration // a binding is kept this long past its expiry
-	MaxContacts    int           // per AOR
-}
-
-// DefaultPolicy is what a pool uses that was told nothing.
-func DefaultPolicy() Policy {
-	return Policy{
-		MinExpires:     time.Minute,
-		MaxExpires:     2 * time.Hour,
-		DefaultExpires: time.Hour,
-		Grace:          10 * time.Second,
-		MaxContacts:    10,
-	}
 }

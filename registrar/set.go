@@ -1,0 +1,121 @@
+package registrar
+
+import "time"
+
+// Live returns the bindings that have not expired: Expires + grace is after now.
+func (s Set) Live(now time.Time, grace time.Duration) []Binding {
+	if !s.anyExpired(now, grace) {
+		return s.Bindings
+	}
+	var live []Binding
+	for _, b := range s.Bindings {
+		if b.live(now, grace) {
+			live = append(live, b)
+		}
+	}
+	return live
+}
+
+func (b *Binding) live(now time.Time, grace time.Duration) bool {
+	return b.Expires.Add(grace).After(now)
+}
+
+func (s Set) anyExpired(now time.Time, grace time.Duration) bool {
+	for i := range s.Bindings {
+		if !s.Bindings[i].live(now, grace) {
+			return true
+		}
+	}
+	return false
+}
+
+// Expire leaves out what has had its time: expired bindings, old removals and nonces.
+// Only bindings make changes. s itself stays as it is.
+func (s Set) Expire(now time.Time, grace time.Duration) (next Set, changes []Change) {
+	next = s
+	if s.anyExpired(now, grace) {
+		next, changes = s.Drop(func(b Binding) bool { return !b.live(now, grace) }, Expired, now)
+	}
+	next.Removed = recentRemovals(s.Removed, now)
+	next.Nonces = recentNonces(s.Nonces, now)
+	return next, changes
+}
+
+// Drop removes the bindings that match, for a reason that is not their REGISTER's:
+// a connection that closed, an operator. s itself stays as it is.
+func (s Set) Drop(match func(Binding) bool, kind ChangeKind, now time.Time) (Set, []Change) {
+	next := Set{Removed: recentRemovals(s.Removed, now), Nonces: recentNonces(s.Nonces, now)}
+	var changes []Change
+	for _, b := range s.Bindings {
+		if match(b) {
+			changes = append(changes, Change{Kind: kind, Binding: b})
+		} else {
+			next.Bindings = append(next.Bindings, b)
+		}
+	}
+	return next, changes
+}
+
+// Until is when nothing in the set matters any longer: the time to keep a record for.
+// A used nonce alone does not keep it.
+func (s Set) Until(grace time.Duration) time.Time {
+	var until time.Time
+	for i := range s.Bindings {
+		if t := s.Bindings[i].Expires.Add(grace); t.After(until) {
+			until = t
+		}
+	}
+	for i := range s.Removed {
+		if s.Removed[i].Until.After(until) {
+			until = s.Removed[i].Until
+		}
+	}
+	return until
+}
+
+// recentRemovals returns the removals still to be remembered; the slice is s itself if all are.
+func recentRemovals(s []Removal, now time.Time) []Removal {
+	old := 0
+	for i := range s {
+		if !s[i].Until.After(now) {
+			old++
+		}
+	}
+	if old == 0 {
+		return s[:len(s):len(s)]
+	}
+	var recent []Removal
+	for _, r := range s {
+		if r.Until.After(now) {
+			recent = append(recent, r)
+		}
+	}
+	return recent
+}
+
+func recentNonces(s []NonceUse, now time.Time) []NonceUse {
+	old := 0
+	for i := range s {
+		if !s[i].Until.After(now) {
+			old++
+		}
+	}
+	if old == 0 {
+		return s[:len(s):len(s)]
+	}
+	var recent []NonceUse
+	for _, n := range s {
+		if n.Until.After(now) {
+			recent = append(recent, n)
+		}
+	}
+	return recent
+}
+
+// newest keeps the last n elements.
+func newest[T any](s []T, n int) []T {
+	if len(s) > n {
+		return s[len(s)-n:]
+	}
+	return s
+}
