@@ -37,7 +37,6 @@ type Stats struct {
 	Drops      map[string]uint64 // by reason
 	Streams    int               // open connections
 	UDPKept    int               // UDP flows with a registration
-	Refusing   bool              // the last admission was a refusal
 	AcceptErrs uint64            // failed accepts, such as too many open files
 }
 
