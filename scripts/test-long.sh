@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# The long tests. Without --short: 10,000 users through kill -9 and restarts, 20
+# failovers timed, and the cost table at full length (about half an hour). With
+# --short: the same programs in their short forms (a few minutes).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+short=false
+case "${1:-}" in
+--short) short=true ;;
+"") ;;
+*)
+	echo "usage: scripts/test-long.sh [--short]" >&2
+	exit 2
+	;;
+esac
+scripts/install-peers.sh || [ "${CI:-}" != true ] || exit 1
+
+if $short; then
+	echo "== failover timing, 3 runs"
+	scripts/failover-timing.sh --runs 3
+	echo "== cost table, short"
+	scripts/cost.sh --short
+else
+	echo "== system tests at full length"
+	ROLLCALL_LONG=1 go test -count=1 -timeout 40m -v ./test/system
+	echo "== system tests against a binary with the race detector"
+	ROLLCALL_RACE=1 go test -count=1 -timeout 20m ./test/system
+	echo "== failover timing, 20 runs"
+	scripts/failover-timing.sh --runs 20
+	echo "== cost table"
+	scripts/cost.sh
+fi
