@@ -108,14 +108,14 @@ func (r *importRun) write(u User, stored *row) (bus.Write, bool, error) {
 		next.HA1 = u.HA1
 		w.Expect = stored.revision
 		u = next
-	} else if g, ok := r.table.groups.reserve(); ok {
+	} else if g, ok := r.table.groups.reserve(u.AOR); ok {
 		u.Group = g
 	} else {
 		return w, false, errors.New("the pool has no routing groups")
 	}
 	value, err := Encode(u)
 	if err != nil && w.Expect == 0 {
-		r.table.groups.release(u.Group)
+		r.table.groups.release(u.AOR)
 	}
 	w.Value = value
 	return w, err == nil, err
@@ -132,7 +132,7 @@ func (r *importRun) done(w bus.Write, revision bus.Revision, err error) {
 		r.table.store(u, revision)
 	}
 	if w.Expect == 0 {
-		r.table.groups.release(u.Group)
+		r.table.groups.release(u.AOR)
 	}
 	switch {
 	case err == nil && w.Expect == 0:

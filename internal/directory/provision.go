@@ -24,11 +24,11 @@ func (t *Table) Provision(ctx context.Context, u User) (User, error) {
 		return stored, ErrExists
 	}
 	if u.Group == "" {
-		g, ok := t.groups.reserve()
+		g, ok := t.groups.reserve(u.AOR)
 		if !ok {
 			return User{}, errors.New("the pool has no routing groups")
 		}
-		defer t.groups.release(g)
+		defer t.groups.release(u.AOR)
 		u.Group = g
 	}
 	value, err := Encode(u)
@@ -67,7 +67,7 @@ func (t *Table) updateOnce(ctx context.Context, a registrar.AOR, change func(*Us
 		return err
 	}
 	next := stored
-	next.HA1 = shareNames(stored.HA1)
+	next.HA1 = shareNames(stored.HA1, all)
 	change(&next)
 	next.AOR, next.Group, next.unknown = stored.AOR, stored.Group, stored.unknown
 	value, err := Encode(next)

@@ -5,27 +5,31 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"rollcall/registrar"
 	"rollcall/routing"
 )
 
-// The digest algorithms that HA1s are stored for, as RFC 7616 §6.1 names them.
-const (
-	MD5       = "MD5"
-	SHA256    = "SHA-256"
-	SHA512256 = "SHA-512-256"
-)
+// Algorithms lists the digest algorithms that HA1s are stored for (RFC 7616 §6.1), the one that every client can do first.
+func Algorithms() []string {
+	return []string{registrar.MD5, registrar.SHA256, registrar.SHA512256}
+}
 
-// Algorithms lists them, the one that every client can do first.
-func Algorithms() []string { return []string{MD5, SHA256, SHA512256} }
+// names of all HA1s, one string each for all users of a process.
+var ha1Names = func() (names []string) {
+	for _, algorithm := range Algorithms() {
+		names = append(names, registrar.HA1Key(algorithm, false), registrar.HA1Key(algorithm, true))
+	}
+	return names
+}()
 
-// ha1Size is the length of an algorithm's hash in bytes, 0 when it is unknown.
-func ha1Size(algorithm string) int {
-	switch algorithm {
-	case MD5:
+// ha1Size is the length in bytes of the hash named like that, 0 when it is unknown.
+func ha1Size(name string) int {
+	switch strings.TrimSuffix(name, "@") {
+	case registrar.MD5:
 		return 16
-	case SHA256, SHA512256:
+	case registrar.SHA256, registrar.SHA512256:
 		return 32
 	}
 	return 0
@@ -99,8 +103,8 @@ func check(u User) error {
 	case u.MaxContacts < 0:
 		return fmt.Errorf("max_contacts %d is negative", u.MaxContacts)
 	}
-	for algorithm, ha1 := range u.HA1 {
-		if err := checkHA1(algorithm, ha1); err != nil {
+	for name, ha1 := range u.HA1 {
+		if err := checkHA1(name, ha1); err != nil {
 			return err
 		}
 	}
@@ -109,13 +113,13 @@ func check(u User) error {
 
 // checkHA1 wants hexadecimal digits of the algorithm's length. Its error doesn't
 // show the HA1: who has it can log in. An algorithm of a newer version passes.
-func checkHA1(algorithm, ha1 string) error {
-	size := ha1Size(algorithm)
+func checkHA1(name, ha1 string) error {
+	size := ha1Size(name)
 	if size == 0 {
 		return nil
 	}
 	if raw, err := hex.DecodeString(ha1); err != nil || len(raw) != size {
-		return fmt.Errorf("the %s HA1 is not %d hexadecimal digits", algorithm, 2*size)
+		return fmt.Errorf("the %s HA1 is not %d hexadecimal digits", strings.TrimSuffix(name, "@"), 2*size)
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -30,6 +32,7 @@ type Table struct {
 	ready   chan struct{}
 	caught  sync.Once
 	damaged atomic.Pointer[error]
+	wants   func(name string) bool // which HA1s are kept in memory
 }
 
 // shard is a part of the table, padded to a cache line of its own.
@@ -52,11 +55,17 @@ type row struct {
 // New returns an empty table; Follow fills it. groups are the pool's routing
 // groups, among which new users are spread.
 func New(groups []routing.Group, users bus.Table) *Table {
-	t := &Table{users: users, groups: newBalance(groups), seed: maphash.MakeSeed(), ready: make(chan struct{})}
+	t := &Table{users: users, groups: newBalance(groups), seed: maphash.MakeSeed(), ready: make(chan struct{}), wants: all}
 	for i := range t.shard {
 		t.shard[i].rows = map[registrar.AOR]*row{}
 	}
 	return t
+}
+
+// KeepOnly makes the table keep the HA1s of these algorithms only, to save memory:
+// those that the pool offers. Call it before Follow. What is stored stays whole.
+func (t *Table) KeepOnly(algorithms []string) {
+	t.wants = func(name string) bool { return slices.Contains(algorithms, strings.TrimSuffix(name, "@")) }
 }
 
 // Follow watches the users table into memory until ctx ends. It returns when the
@@ -144,7 +153,7 @@ func (t *Table) forget(a registrar.AOR, revision bus.Revision) {
 func (t *Table) put(a registrar.AOR, next *row, watched bool) {
 	next.newer = next.user.unknown != nil
 	next.user.unknown = nil
-	next.user.HA1 = shareNames(next.user.HA1)
+	next.user.HA1 = shareNames(next.user.HA1, t.wants)
 	next.user.Group = t.groups.name(next.user.Group)
 
 	s := t.of(a)
@@ -155,7 +164,7 @@ func (t *Table) put(a registrar.AOR, next *row, watched bool) {
 		return
 	}
 	if old != nil && !old.gone {
-		t.groups.add(old.user.Group, -1)
+		t.groups.leave(old.user.Group)
 		t.size.Add(-1)
 	}
 	if next.gone && watched {
@@ -164,7 +173,7 @@ func (t *Table) put(a registrar.AOR, next *row, watched bool) {
 	}
 	s.rows[a] = next
 	if !next.gone {
-		t.groups.add(next.user.Group, 1)
+		t.groups.arrive(a, next.user.Group)
 		t.size.Add(1)
 	}
 }
@@ -180,21 +189,23 @@ func (t *Table) of(a registrar.AOR) *shard {
 	return &t.shard[maphash.String(t.seed, string(a))%shards]
 }
 
-// shareNames copies HA1s with the algorithms' names shared between all users.
-func shareNames(ha1 map[string]string) map[string]string {
+// shareNames copies HA1s, those that are wanted, with their names shared between all users.
+func shareNames(ha1 map[string]string, wanted func(name string) bool) map[string]string {
 	if len(ha1) == 0 {
 		return nil
 	}
 	shared := make(map[string]string, len(ha1))
-	for _, algorithm := range Algorithms() {
-		if h, ok := ha1[algorithm]; ok {
-			shared[algorithm] = h
+	for _, name := range ha1Names {
+		if h, ok := ha1[name]; ok && wanted(name) {
+			shared[name] = h
 		}
 	}
-	for algorithm, h := range ha1 {
-		if ha1Size(algorithm) == 0 {
-			shared[algorithm] = h
+	for name, h := range ha1 {
+		if ha1Size(name) == 0 && wanted(name) {
+			shared[name] = h
 		}
 	}
 	return shared
 }
+
+func all(string) bool { return true }
