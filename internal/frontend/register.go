@@ -191,15 +191,6 @@ func (f *FrontEnd) sipAddress(fe routing.FrontEnd, transport string) string {
 // is given only after the bus has acknowledged the record. False: the group moved meanwhile.
 func (f *FrontEnd) serve(ctx context.Context, in *sipfront.Inbound, user directory.User, own *hotCopy) (answered, bool) {
 	req := &in.Request
-	if f.cfg.Authenticate {
-		who, reply, ok := f.auth.Authenticate(req, f.ha1, time.Now())
-		if !ok {
-			return answered{response: in.Render(reply)}, true
-		}
-		if who != req.AOR {
-			return answered{response: in.Render(registrar.Reply{Status: 403, Reason: "Forbidden"})}, true
-		}
-	}
 	policy := f.cfg.Policy
 	if user.MaxContacts > 0 {
 		policy.MaxContacts = user.MaxContacts
@@ -210,6 +201,9 @@ func (f *FrontEnd) serve(ctx context.Context, in *sipfront.Inbound, user directo
 	}
 	defer endTurn()
 	d, err := f.change(ctx, own, req.AOR, func(cur registrar.Set, now time.Time) registrar.Decision {
+		if reply, ok := f.authenticate(cur, req, now); !ok {
+			return registrar.Decision{Reply: reply}
+		}
 		return registrar.Decide(cur, req, now, policy)
 	})
 	if errors.Is(err, errMoved) {
@@ -222,6 +216,16 @@ func (f *FrontEnd) serve(ctx context.Context, in *sipfront.Inbound, user directo
 		return answered{response: in.Render(f.unavailable())}, true
 	}
 	return answered{response: in.Render(f.withServiceRoute(d.Reply, req)), until: boundUntil(d)}, true
+}
+
+// authenticate checks the digest against the current set, which remembers the nonce counts.
+func (f *FrontEnd) authenticate(cur registrar.Set, req *registrar.Request, now time.Time) (registrar.Reply, bool) {
+	if !f.cfg.Authenticate {
+		return registrar.Reply{}, true
+	}
+	_, use, reply, ok := f.auth.AuthenticateWith(cur, req, f.ha1, now)
+	req.Nonce = use
+	return reply, ok
 }
 
 // boundUntil returns the latest expiry of the bindings that a decision made or refreshed.
