@@ -73,6 +73,7 @@ func (l *layout) settle() {
 	for changed := true; changed; {
 		changed = l.rule6EvenCopies()
 		changed = l.rule5BalanceFailures() || changed
+		changed = l.fewestCopies() || changed
 		changed = l.evenSecondaries() || changed
 	}
 }

@@ -128,10 +128,9 @@ func (l *layout) relocateSecondary(x int) bool {
 }
 
 // moveSecondary makes k the secondary of g without making the copies less even:
-// one of g's two copies goes to k, and if k isn't emptier, k gives back another in exchange.
+// one of g's two copies goes to k, and if k isn't emptier, somebody gives another copy in exchange.
 func (l *layout) moveSecondary(g, k int) bool {
 	sec, ter := l.sec[g], l.ter[g]
-	gain := l.shiftCost(l.prim[g], sec, k)
 	for _, from := range [...]int{sec, ter} { // who gives up its copy of g
 		if from == none || !l.mayReplace(g, from, k) {
 			continue
@@ -144,12 +143,12 @@ func (l *layout) moveSecondary(g, k int) bool {
 			l.set(g, k, third, stepFailure)
 			return true
 		}
-		if h := l.exchangeFor(g, k, from, gain); h != none {
+		if h := l.exchangeFor(g, from, k); h.group != none {
 			l.set(g, k, third, stepFailure)
-			if l.sec[h] == k {
-				l.set(h, from, l.ter[h], stepFailure)
+			if l.sec[h.group] == h.from {
+				l.set(h.group, from, l.ter[h.group], stepFailure)
 			} else {
-				l.set(h, l.sec[h], from, stepFailure)
+				l.set(h.group, l.sec[h.group], from, stepFailure)
 			}
 			return true
 		}
@@ -157,22 +156,44 @@ func (l *layout) moveSecondary(g, k int) bool {
 	return false
 }
 
-// exchangeFor returns a group whose copy can go from k to j in its present role
-// without costing what the move of g gains. One whose tertiary k is costs nothing.
-func (l *layout) exchangeFor(g, k, j, gain int) int {
+// exchangeFor returns a copy that can go to from when from's copy of g goes to
+// k: one of k, or of somebody who has more copies than k. It keeps its role, and
+// doesn't cost what the move of g gains; the move of a tertiary costs nothing.
+func (l *layout) exchangeFor(g, from, k int) hop {
 	x := l.prim[g]
-	for _, h := range l.at[k] {
-		if h == g || !l.mayReplace(h, k, j) {
+	gain := l.shiftCost(x, l.sec[g], k)
+	for m := range l.fes {
+		if m != k && (m == from || l.held[m] <= l.held[k]) || !l.affordable(x, m, from, gain) {
 			continue
 		}
-		if l.ter[h] == k {
-			return h
-		}
-		if y := l.prim[h]; y != x && gain+l.shiftCost(y, k, j) < 0 {
-			return h
+		for _, h := range l.at[m] {
+			if h == g || !l.mayReplace(h, m, from) {
+				continue
+			}
+			if l.ter[h] == m {
+				return hop{h, m, from}
+			}
+			if y := l.prim[h]; y != x && gain+l.shiftCost(y, m, from) < 0 {
+				return hop{h, m, from}
+			}
 		}
 	}
-	return none
+	return hop{group: none}
+}
+
+// affordable reports whether m has any copy that exchangeFor could take. It
+// spares the look at each of its groups: mostly there is none.
+func (l *layout) affordable(x, m, from, gain int) bool {
+	if l.held[m] > l.primaries[m]+l.secondaries[m] {
+		return true // it has tertiaries
+	}
+	limit := l.primaries[m] - l.primaries[from] - 1 - gain
+	for y, heirs := range l.heirs {
+		if y != x && heirs[from]-heirs[m] < limit && heirs[m] > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // evenSecondaries exchanges secondaries and tertiaries where failure balance

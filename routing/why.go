@@ -48,23 +48,36 @@ func whyMoved(cur Placement, known map[FrontEnd]Member, from, to Copies, touched
 	case touched&stepRebalance != 0 && from.Primary != to.Primary:
 		say("rebalance: %s becomes primary after %s", newPrimary(from, to), from.Primary)
 	case from.Primary != to.Primary && !from.Has(to.Primary):
-		say("%s and no other copy is left: %s has the fewest primaries", fate(from.Primary), to.Primary)
+		say("%s, and no living copy is left: %s has the fewest primaries", fate(from.Primary), to.Primary)
 	case from.Primary != to.Primary && from.Tertiary == to.Primary:
 		say("%s and %s: tertiary %s promoted", fate(from.Primary), fate(from.Secondary), to.Primary)
 	case from.Primary != to.Primary:
 		say("%s: secondary %s promoted", fate(from.Primary), to.Primary)
 	}
+	reason := ""
 	for _, fe := range from.List()[1:] {
-		if f := fate(fe); f != "" && fe != to.Primary && !(from.Tertiary == to.Primary && fe == from.Secondary) {
-			say("%s: its copy is replaced", f)
+		if f := fate(fe); f != "" && fe != from.Primary && !(from.Tertiary == to.Primary && fe == from.Secondary) {
+			reason = join(reason, f)
 		}
 	}
-	if reason := reasonOf(touched); reason != "" && from.Primary == to.Primary {
-		say("%s: %s", reason, strings.Join(changes(from, to), ", "))
-	} else if c := changes(from, to); len(c) > 0 {
-		say("%s", strings.Join(c, ", "))
+	if len(parts) == 0 && reason == "" {
+		reason = reasonOf(touched)
+	}
+	switch c := changes(from, to, fate); {
+	case reason != "" && c != "":
+		say("%s: %s", reason, c)
+	case reason != "" || c != "":
+		say("%s", reason+c)
 	}
 	return strings.Join(parts, "; ")
+}
+
+// join puts two phrases side by side.
+func join(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + ", " + b
 }
 
 func newPrimary(from, to Copies) string {
@@ -99,21 +112,39 @@ func reasonOf(touched step) string {
 		return "failure balance"
 	case touched&stepSecondaries != 0:
 		return "even secondaries"
+	case touched&stepFill != 0:
+		return "one more copy"
 	}
 	return ""
 }
 
-// changes lists what is new in the secondary and tertiary places.
-func changes(from, to Copies) (list []string) {
+// changes tells what is new in the secondary and tertiary places. fate is "" of a live copy.
+func changes(from, to Copies, fate func(FrontEnd) string) string {
+	var gone []FrontEnd // live copies that are given up
+	for _, fe := range from.List() {
+		if !to.Has(fe) && fate(fe) == "" {
+			gone = append(gone, fe)
+		}
+	}
+	var list []string
 	for _, fe := range to.List()[1:] {
 		switch was, is := from.Role(fe), to.Role(fe); {
+		case was == RoleNone && len(gone) > 0:
+			list = append(list, fmt.Sprintf("new %s on %s instead of %s", is, fe, gone[0]))
+			gone = gone[1:]
 		case was == RoleNone:
 			list = append(list, fmt.Sprintf("new %s on %s", is, fe))
-		case was != is && was != RolePrimary:
+		case was != is:
 			list = append(list, fmt.Sprintf("%s now %s", fe, is))
 		}
 	}
-	return list
+	for _, fe := range gone {
+		list = append(list, fmt.Sprintf("none on %s any more", fe))
+	}
+	if len(list) == 0 && len(to.List()) < len(from.List()) {
+		return "one copy less"
+	}
+	return strings.Join(list, ", ")
 }
 
 func names(fes []FrontEnd) []string {
