@@ -20,7 +20,7 @@ func (l *layout) giveBack() bool {
 	if len(moved) == 0 {
 		return false
 	}
-	free := l.freeHops(moved)
+	free := l.neutralHops(moved, func(g, j, k int) bool { return l.new(g, j) == l.new(g, k) })
 	changed := false
 	for _, g := range moved {
 		for _, k := range l.had[g] {
@@ -29,7 +29,7 @@ func (l *layout) giveBack() bool {
 					continue
 				}
 				back := pathBetween(free, k, j)
-				if back != nil && l.apply(append([]hop{{g, j, k}}, back...)) {
+				if back != nil && l.inTurn(back) && l.apply(append([]hop{{g, j, k}}, back...)) {
 					changed = true
 					break
 				}
@@ -64,10 +64,10 @@ func (l *layout) neutral(g, j, k int) bool {
 	return l.mayReplace(g, j, k) && (j == l.ter[g] || l.shiftCost(l.prim[g], j, k) == 0)
 }
 
-// freeHops lists the moves, from each Front End, that build nothing more. One
-// without a group passes the turn to somebody who has one copy more: the two
-// change places in the count.
-func (l *layout) freeHops(groups []int) [][]hop {
+// neutralHops lists the moves of these groups' copies, from each Front End, that
+// are neutral and allowed. One without a group passes the turn to somebody who has
+// one copy more: the two change places in the count.
+func (l *layout) neutralHops(groups []int, allowed func(g, j, k int) bool) [][]hop {
 	hops := make([][]hop, len(l.fes))
 	for j := range l.fes {
 		for k := range l.fes {
@@ -79,13 +79,20 @@ func (l *layout) freeHops(groups []int) [][]hop {
 	for _, g := range groups {
 		for _, j := range [...]int{l.sec[g], l.ter[g]} {
 			for k := range l.fes {
-				if j != none && l.new(g, j) == l.new(g, k) && l.neutral(g, j, k) {
+				if j != none && allowed(g, j, k) && l.neutral(g, j, k) {
 					hops[j] = append(hops[j], hop{g, j, k})
 				}
 			}
 		}
 	}
 	return hops
+}
+
+// inTurn reports whether the hops without a group still hold.
+func (l *layout) inTurn(path []hop) bool {
+	return !slices.ContainsFunc(path, func(h hop) bool {
+		return h.group == none && l.held[h.to] != l.held[h.from]+1
+	})
 }
 
 // pathBetween returns a shortest chain of hops, or nil.
@@ -110,15 +117,10 @@ func pathBetween(hops [][]hop, from, to int) []hop {
 	return nil
 }
 
-// apply makes all hops, in the same roles, or none of them: each must still be neutral when its turn comes.
+// apply makes all hops, in the same roles, or none of them: each must be neutral when its turn comes.
 func (l *layout) apply(ring []hop) bool {
 	type copies struct{ g, sec, ter int }
 	var before []copies
-	for _, h := range ring {
-		if h.group == none && l.held[h.to] != l.held[h.from]+1 {
-			return false
-		}
-	}
 	for _, h := range ring {
 		g := h.group
 		if g == none {

@@ -110,7 +110,6 @@ func Judge(r Rules, e Evidence, s Self, now time.Time) Verdict {
 		v.Suspect, v.Why = true, "this front end has no bus: it doesn't judge others"
 		return v
 	case v.State == Down:
-		v.Why = "it is down, and no sign of life came since"
 		return v
 	case e.nobodyThere():
 		return judgeNobody(r, e, v, now)
@@ -126,7 +125,10 @@ func Judge(r Rules, e Evidence, s Self, now time.Time) Verdict {
 func asBefore(e Evidence) Verdict {
 	if e.Pulse.At.IsZero() || !e.MemberSeen.IsZero() && !e.Pulse.At.After(e.MemberSeen) {
 		v := Verdict{State: e.Member.State, Boot: e.Member.Boot, Why: "as in the placement"}
-		if v.State == "" {
+		switch v.State {
+		case Down:
+			v.Why = "down in the placement, and no sign of life since"
+		case "":
 			v.State, v.Why = Down, "nothing was ever heard of it"
 		}
 		return v

@@ -152,8 +152,39 @@ func (l *layout) moveSecondary(g, k int) bool {
 			}
 			return true
 		}
+		if l.moveSecondaryRound(g, from, k, third) {
+			return true
+		}
 	}
 	return false
+}
+
+// deepSearch bounds groups times Front Ends for the search of longer rings. Where
+// there are more, a direct exchange is nearly always at hand and the search costs too much.
+const deepSearch = 20_000
+
+// moveSecondaryRound makes k the secondary of g in exchange for a chain of
+// neutral moves from k back to from.
+func (l *layout) moveSecondaryRound(g, from, k, third int) bool {
+	if len(l.groups)*len(l.fes) > deepSearch {
+		return false
+	}
+	all := make([]int, len(l.groups))
+	for h := range all {
+		all[h] = h
+	}
+	others := func(h, _, _ int) bool { return h != g }
+	path := pathBetween(l.neutralHops(all, others), k, from)
+	if path == nil || !l.inTurn(path) {
+		return false
+	}
+	sec, ter := l.sec[g], l.ter[g]
+	l.set(g, k, third, stepFailure)
+	if !l.apply(path) {
+		l.set(g, sec, ter, 0)
+		return false
+	}
+	return true
 }
 
 // exchangeFor returns a copy that can go to from when from's copy of g goes to
