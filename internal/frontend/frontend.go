@@ -129,6 +129,7 @@ type FrontEnd struct {
 	relaySlots    chan struct{}  // bounds relayed REGISTERs under way
 	work          sync.WaitGroup // of relayed REGISTERs
 	healthAddress string         // fixed before anything is served
+	open          atomic.Bool    // the SIP side answers; before that it must not be asked
 	drain         chan struct{}  // closed by Drain
 	drainOnce     sync.Once
 
@@ -248,6 +249,7 @@ func (f *FrontEnd) join(ctx context.Context) error {
 	if err := f.sip.Open(ctx); err != nil {
 		return err
 	}
+	f.open.Store(true)
 	if err := f.tellAddresses(ctx); err != nil {
 		return err
 	}

@@ -62,6 +62,7 @@ type peer struct {
 	suspected time.Time // first of an unbroken run of doubts; zero: none
 	pinging   int       // pings under way
 	asking    bool      // a health probe is under way
+	downSince time.Time // when the placement was seen to say that it is down
 	hasBus    bool      // said its health port, newest answer
 }
 
@@ -192,6 +193,9 @@ func (m *membership) heard(ctx context.Context, fe routing.FrontEnd, data []byte
 	}
 	m.post(ctx, func(now time.Time) {
 		q := m.peer(fe, now)
+		if q.Member.State == routing.Down && q.Member.Boot == p.Boot && now.Sub(q.downSince) < m.cfg.Rules.PulseEvery/2 {
+			return // sent before it died, and late
+		}
 		q.Pulse = routing.Pulse{At: now, Boot: p.Boot, State: p.State}
 		if p.Zone != "" {
 			q.Member.Zone = p.Zone
@@ -250,9 +254,15 @@ func (m *membership) learnMembers(now time.Time) {
 	}
 	m.epoch.Store(uint64(v.epoch()))
 	for fe, member := range v.placement.Members {
-		if fe != m.cfg.Name {
-			m.peer(fe, now).Member = member
+		if fe == m.cfg.Name {
+			continue
 		}
+		p := m.peer(fe, now)
+		if member.State == routing.Down && p.Member.State != routing.Down && p.Pulse.Boot == member.Boot {
+			// Somebody else saw it die: what we heard of it before counts for nothing.
+			p.Pulse, p.Ping, p.downSince = routing.Pulse{}, routing.Probe{}, now
+		}
+		p.Member = member
 	}
 }
 

@@ -15,8 +15,11 @@ import (
 func (f *FrontEnd) status() control.FrontEndStatus {
 	s := control.FrontEndStatus{
 		Name: f.cfg.Name, State: f.members.state(), Pid: f.cfg.Pid, Boot: f.cfg.Boot, Zone: f.cfg.Zone,
-		SIP: f.sip.Addresses(), Health: f.healthAddress, Flows: f.sip.Flows(),
+		SIP: []string{}, Health: f.healthAddress,
 		Epoch: f.view.Load().epoch(), Groups: map[routing.Group]control.GroupCount{},
+	}
+	if f.open.Load() {
+		s.SIP, s.Flows = f.sip.Addresses(), f.sip.Flows()
 	}
 	users := f.users.Counts()
 	for g, c := range f.held() {
