@@ -117,7 +117,7 @@ func (f *framer) message(data []byte) (frame, int) {
 	}
 	total := end + n
 	if len(data) < total {
-		f.scanned, f.need = end, total
+		f.scanned, f.need = end-1, total // the end of the header is found again, and no later one
 		return frame{}, 0
 	}
 	f.scanned, f.need = 0, 0

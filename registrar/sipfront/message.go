@@ -108,7 +108,7 @@ func split(head []byte) (*message, error) {
 
 // readTo finds out whether To has a tag, which every answer depends on.
 func (m *message) readTo() {
-	if m.to.n != 1 {
+	if m.to.n == 0 {
 		return
 	}
 	if m.toAddr, m.toErr = registrar.ParseAddress(m.to.value); m.toErr != nil {

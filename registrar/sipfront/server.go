@@ -231,14 +231,20 @@ func (s *Server) admit(p peer, m *message, raw []byte) *Inbound {
 	return in
 }
 
-// register calls the Handler and gives its answer.
-func (s *Server) register(ctx context.Context, p peer, in *Inbound) {
+// register calls the Handler and returns its answer, nil for none.
+func (s *Server) register(ctx context.Context, in *Inbound) (response []byte) {
 	defer s.recovered(func() {
-		s.reply(p, in.msg, registrar.Reply{Status: 500, Reason: "Server Internal Error"})
+		response = in.Render(registrar.Reply{Status: 500, Reason: "Server Internal Error"})
 	})
-	if response := s.h.Register(ctx, in); response != nil {
+	return s.h.Register(ctx, in)
+}
+
+// finish gives the answer to a REGISTER.
+func (s *Server) finish(p peer, in *Inbound, response []byte) {
+	if response != nil {
 		s.send(p, in.msg, response)
 	}
+	s.inflight.leave()
 }
 
 // recovered, deferred, turns a panic into a count, a log line and what then does.

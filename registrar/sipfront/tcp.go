@@ -185,8 +185,7 @@ func (s *Server) registerStream(p peer, m *message, raw []byte) {
 	if !busy {
 		s.workers.run(func() {
 			for in := in; in != nil; in = c.next(aor) {
-				s.register(ctx, p, in)
-				s.inflight.leave()
+				s.finish(p, in, s.register(ctx, in))
 			}
 		})
 	}

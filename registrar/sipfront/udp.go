@@ -127,9 +127,9 @@ func (s *Server) registerUDP(p peer, m *message, raw []byte) {
 	}
 	s.inflight.add(key, &waiting{since: time.Now(), socket: p.socket, msg: m})
 	s.workers.run(func() {
-		defer s.inflight.leave()
-		defer s.inflight.remove(key)
-		s.register(s.ctx, p, in)
+		response := s.register(s.ctx, in)
+		s.inflight.remove(key) // before the answer: what comes after it deserves one again
+		s.finish(p, in, response)
 	})
 }
 
