@@ -63,7 +63,8 @@ func baresipModules() (string, error) {
 	return "", fmt.Errorf("baresip's modules are in neither /usr/lib nor /usr/local/lib")
 }
 
-// Linphone starts a linphonec that registers.
+// Linphone starts a linphonec that registers. It sends its REGISTERs with the address of the target
+// in the Request-URI, not the domain: its setting for a route is for other requests.
 func (s Softphone) Linphone() (*Process, error) {
 	path, err := lookUp("linphonec")
 	if err != nil {
@@ -96,8 +97,7 @@ keepalive_period=30000
 [rtp]
 audio_rtp_port=%[3]d
 [proxy_0]
-reg_proxy=<sip:%[4]s;transport=%[5]s>
-reg_route=<sip:%[6]s;transport=%[5]s;lr>
+reg_proxy=<sip:%[6]s;transport=%[5]s>
 reg_identity=sip:%[1]s@%[4]s
 reg_expires=%[7]d
 reg_sendregister=1
