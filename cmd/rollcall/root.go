@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// Exit codes.
+const (
+	exitFine   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// console is where a command reads from and writes to.
+type console struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// usageError is a mistake in how a command was called.
+type usageError struct{ error }
+
+// codedError is a failure that has an exit code of its own.
+type codedError interface {
+	error
+	ExitCode() int
+}
+
+// run does what args say and returns the exit code. Errors are one line on con.err.
+func run(ctx context.Context, args []string, con console) int {
+	root := newRoot(con)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitFine
+	}
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	fmt.Fprintln(con.err, "rollcall: "+line)
+	var usage usageError
+	var coded codedError
+	switch {
+	case errors.As(err, &coded):
+		return coded.ExitCode()
+	case errors.As(err, &usage), strings.HasPrefix(line, "unknown command"):
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func newRoot(con console) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "rollcall",
+		Short: "A pool of SIP registrars that behaves like one that doesn't go away",
+		Long: `Rollcall is a pool of SIP registrars that behaves like one registrar that
+doesn't go away. Users are spread over routing groups; each group has a primary
+copy and up to two hot ones on other Front Ends. When a Front End dies, the
+next copy takes over, and no acknowledged registration is lost.
+
+Start with 'rollcall up': a whole pool on this machine, with two users.`,
+		Example: `  rollcall up                            # a pool of three Front Ends, until Ctrl-C
+  rollcall status                        # who holds which copies
+  rollcall user add carol                # a new user; prints the password
+  rollcall explain alice                 # where alice is served, why, and her phones
+  rollcall watch                         # what happens, as it happens`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(con.in)
+	root.SetOut(con.out)
+	root.SetErr(con.err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w: see '%s --help'", err, cmd.CommandPath())}
+	})
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddGroup(&cobra.Group{ID: "run", Title: "Run a pool:"}, &cobra.Group{ID: "look", Title: "Look at it:"},
+		&cobra.Group{ID: "keep", Title: "Look after it:"})
+	root.AddCommand(upCommand(), frontendCommand(), busCommand())
+	root.AddCommand(statusCommand(), explainCommand(), watchCommand())
+	root.AddCommand(userCommand())
+	root.SetHelpCommandGroupID("look")
+	wrapArgs(root)
+	return root
+}
+
+// wrapArgs makes a wrong number of arguments a usage error, for all commands.
+func wrapArgs(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return usageError{fmt.Errorf("%w: see '%s --help'", err, cmd.CommandPath())}
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		wrapArgs(sub)
+	}
+}
+
+// interruptible returns the command's context, which ends with Ctrl-C or SIGTERM. A second
+// one ends the process at once.
+func interruptible(cmd *cobra.Command) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}
+
+// isTerminal reports whether a stream is one, and its size.
+func terminal(stream any) (columns, rows int, ok bool) {
+	f, isFile := stream.(*os.File)
+	if !isFile || !term.IsTerminal(int(f.Fd())) {
+		return 80, 0, false
+	}
+	columns, rows, err := term.GetSize(int(f.Fd()))
+	if err != nil || columns < 20 {
+		return 80, 24, true
+	}
+	return columns, rows, true
+}
