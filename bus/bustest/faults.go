@@ -83,7 +83,7 @@ func testCatchUp(s *suite) {
 		follow.until(fmt.Sprint("g/alice=cut", round))
 		follow.until(fmt.Sprintf("h/bob%d=1", round))
 	}
-	k = s.put(other.Pool(), "k", "end", k)
+	s.put(other.Pool(), "k", "end", k)
 	watch.until("k=end")
 }
 
