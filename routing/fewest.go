@@ -8,11 +8,16 @@ import "slices"
 // are. It reports whether it changed anything.
 func (l *layout) fewestCopies() bool {
 	changed := false
-	for l.giveBack() {
+	for (l.deep() || l.lookedBack < lookBacks) && l.giveBack() {
+		l.lookedBack++
 		changed = true
 	}
 	return changed
 }
+
+// lookBacks bounds how often one plan of a large pool looks for copies to give
+// back: the first times find nearly all of them.
+const lookBacks = 8
 
 // giveBack looks once through the groups, with the free hops as they are at the start.
 func (l *layout) giveBack() bool {
@@ -65,22 +70,25 @@ func (l *layout) neutral(g, j, k int) bool {
 }
 
 // neutralHops lists the moves of these groups' copies, from each Front End, that
-// are neutral and allowed. One without a group passes the turn to somebody who has
+// are neutral and allowed, one for each pair of Front Ends. One without a group passes the turn to somebody who has
 // one copy more: the two change places in the count.
 func (l *layout) neutralHops(groups []int, allowed func(g, j, k int) bool) [][]hop {
-	hops := make([][]hop, len(l.fes))
-	for j := range l.fes {
-		for k := range l.fes {
+	n := len(l.fes)
+	hops, seen := make([][]hop, n), make([]bool, n*n)
+	for j := range n {
+		for k := range n {
 			if l.held[k] == l.held[j]+1 {
 				hops[j] = append(hops[j], hop{none, j, k})
+				seen[j*n+k] = true
 			}
 		}
 	}
 	for _, g := range groups {
 		for _, j := range [...]int{l.sec[g], l.ter[g]} {
-			for k := range l.fes {
-				if j != none && allowed(g, j, k) && l.neutral(g, j, k) {
+			for k := 0; j != none && k < n; k++ {
+				if !seen[j*n+k] && allowed(g, j, k) && l.neutral(g, j, k) {
 					hops[j] = append(hops[j], hop{g, j, k})
+					seen[j*n+k] = true
 				}
 			}
 		}

@@ -34,6 +34,8 @@ type layout struct {
 	copies    int // that each group should have
 	bestZones int // that each group's copies can be spread over
 
+	lookedBack int // how often fewestCopies went through all groups
+
 	primaries   []int   // of each Front End
 	held        []int   // copies of each Front End
 	secondaries []int   // of each Front End

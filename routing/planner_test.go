@@ -2,6 +2,7 @@ package routing
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -128,6 +129,41 @@ func drawChange(t *rapid.T, members []Member, boots *int) {
 		m.State = Draining
 	case "join":
 		m.State = Joining
+	}
+}
+
+// TestLargePool: where the deep search is off, the same must hold.
+func TestLargePool(t *testing.T) {
+	for _, zones := range []int{1, 2, 3} {
+		r := rand.New(rand.NewPCG(uint64(zones), 3))
+		members := pool(25)
+		for i := range members {
+			members[i].Zone = fmt.Sprintf("z%d", i%zones)
+		}
+		cur := NewPlacement(GroupNames(2_000))
+		for step := range 6 {
+			next := planned(t, cur, members).Next
+			if again := PlanFor(next, members); !again.Empty() {
+				t.Fatalf("%d zones, step %d: planning again makes %d moves", zones, step, len(again.Moves))
+			}
+			b := next.Balance()
+			if zones == 1 && b.Copies.Gap() > 1 || b.SharedZone != 0 {
+				t.Errorf("%d zones, step %d: %+v", zones, step, b)
+			}
+			for g := range cur.Groups {
+				if live := liveCopies(cur, members, g); len(live) > 0 && next.Groups[g].Primary != live[0] {
+					t.Fatalf("%d zones, step %d: %s: %v becomes %v", zones, step, g, cur.Groups[g], next.Groups[g])
+				}
+			}
+			cur = next
+			for range 1 + r.IntN(4) {
+				if m := &members[r.IntN(len(members))]; r.IntN(2) == 0 {
+					m.State = Down
+				} else {
+					m.State, m.Boot = Up, fmt.Sprintf("boot%d", step+2)
+				}
+			}
+		}
 	}
 }
 

@@ -4,14 +4,14 @@
 // every Front End, which is why the pool needs no leader.
 //
 // The planner (planner.go) starts from the copies that are still alive, replaces
-// dead primaries, fills what is missing greedily where the need is greatest, and
-// then improves the result step by step, along shortest exchange paths, until no
+// dead primaries, fills what is missing where the need is greatest, and then
+// improves the result step by step, along shortest chains of exchanges, until no
 // step is left that lowers, in this order: the unevenness of all copies, the
 // unevenness of primaries after the loss of each Front End (both as sums of
-// squares), the unevenness of secondaries. Every step lowers this cost, so it
-// ends; a finished placement has no such step, so planning again changes
-// nothing; and starting from what is there keeps the moves few. It is a descent,
-// not an exact optimum: planner_test.go compares it with an exhaustive search.
+// squares), the copies to build, the unevenness of secondaries. Every step lowers
+// this cost, so it ends. A finished placement has no such step, so planning again
+// changes nothing. It is a descent, not a proof: exhaustive_test.go holds it
+// against the best of all possible plans.
 package routing
 
 // FrontEnd is the name of a Front End, unique in its pool and kept over restarts: "fe1".

@@ -108,23 +108,25 @@ func (l *layout) relocateSecondaries() bool {
 	return changed
 }
 
+// relocateSecondary looks once through x's groups for each Front End that is short of load, the least loaded first.
 func (l *layout) relocateSecondary(x int) bool {
+	changed := false
 	load := make([]int, len(l.fes))
 	for j := range l.fes {
 		load[j] = l.loadAfter(x, j)
 	}
-	order := ascending(load)
-	for _, k := range order {
-		if k == x || load[k]+2 > load[order[len(order)-1]] {
+	for _, k := range ascending(load) {
+		if k == x {
 			continue
 		}
 		for _, g := range l.owned[x] {
-			if j := l.sec[g]; load[j] >= load[k]+2 && !l.holds(g, k) && l.moveSecondary(g, k) {
-				return true
+			j := l.sec[g]
+			if l.loadAfter(x, j) >= l.loadAfter(x, k)+2 && !l.holds(g, k) && l.moveSecondary(g, k) {
+				changed = true
 			}
 		}
 	}
-	return false
+	return changed
 }
 
 // moveSecondary makes k the secondary of g without making the copies less even:
@@ -159,14 +161,15 @@ func (l *layout) moveSecondary(g, k int) bool {
 	return false
 }
 
-// deepSearch bounds groups times Front Ends for the search of longer rings. Where
-// there are more, a direct exchange is nearly always at hand and the search costs too much.
-const deepSearch = 20_000
+// deep reports whether the pool is small enough (groups times Front Ends) to look
+// also for exchanges of secondaries and for longer rings. In a larger one an
+// exchange with a tertiary is nearly always at hand, and the search costs too much.
+func (l *layout) deep() bool { return len(l.groups)*len(l.fes) <= 20_000 }
 
 // moveSecondaryRound makes k the secondary of g in exchange for a chain of
 // neutral moves from k back to from.
 func (l *layout) moveSecondaryRound(g, from, k, third int) bool {
-	if len(l.groups)*len(l.fes) > deepSearch {
+	if !l.deep() {
 		return false
 	}
 	all := make([]int, len(l.groups))
@@ -204,7 +207,7 @@ func (l *layout) exchangeFor(g, from, k int) hop {
 			if l.ter[h] == m {
 				return hop{h, m, from}
 			}
-			if y := l.prim[h]; y != x && gain+l.shiftCost(y, m, from) < 0 {
+			if y := l.prim[h]; l.deep() && y != x && gain+l.shiftCost(y, m, from) < 0 {
 				return hop{h, m, from}
 			}
 		}
@@ -217,6 +220,9 @@ func (l *layout) exchangeFor(g, from, k int) hop {
 func (l *layout) affordable(x, m, from, gain int) bool {
 	if l.held[m] > l.primaries[m]+l.secondaries[m] {
 		return true // it has tertiaries
+	}
+	if !l.deep() {
+		return false
 	}
 	limit := l.primaries[m] - l.primaries[from] - 1 - gain
 	for y, heirs := range l.heirs {
