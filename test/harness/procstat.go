@@ -32,19 +32,25 @@ func CPU(pids ...int) (time.Duration, error) {
 	return sum, nil
 }
 
-// RSS is the resident memory of processes in bytes. Pages shared by several are counted for each.
-func RSS(pids ...int) (int64, error) {
+// Memory is the resident memory of processes in bytes. A page that several processes share is divided among
+// them (PSS), so that the sum over processes that share memory is right.
+func Memory(pids ...int) (int64, error) {
 	var sum int64
 	for _, pid := range pids {
-		fields, err := statFields(pid)
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 		if err != nil {
 			return 0, err
 		}
-		n, err := strconv.ParseInt(fields[21], 10, 64)
+		_, rest, ok := strings.Cut(string(b), "\nPss:")
+		fields := strings.Fields(rest)
+		if !ok || len(fields) == 0 {
+			return 0, fmt.Errorf("memory of pid %d: no Pss in smaps_rollup", pid)
+		}
+		kib, err := strconv.ParseInt(fields[0], 10, 64)
 		if err != nil {
 			return 0, fmt.Errorf("memory of pid %d: %w", pid, err)
 		}
-		sum += n * int64(os.Getpagesize())
+		sum += kib << 10
 	}
 	return sum, nil
 }

@@ -22,6 +22,7 @@ type SIPp struct {
 	Pause     time.Duration // between refreshes, for the refresh scenarios
 	Refreshes int           // per call
 	Dir       string        // for its files; a new folder is made in it
+	Port      int           // local port; 0: one that Ports chooses
 	Ports     *Ports
 }
 
@@ -63,9 +64,11 @@ func (s SIPp) Start() (*SIPpRun, error) {
 	if err := writeInjection(filepath.Join(dir, "users.csv"), s.Users); err != nil {
 		return nil, err
 	}
-	port, err := s.Ports.One()
-	if err != nil {
-		return nil, err
+	port := s.Port
+	if port == 0 {
+		if port, err = s.Ports.One(); err != nil {
+			return nil, err
+		}
 	}
 	mode := map[string]string{"udp": "u1", "tcp": "t1"}[s.Transport]
 	args := []string{
@@ -111,6 +114,23 @@ func (r *SIPpRun) Wait(ctx context.Context) (SIPpCounts, error) {
 
 // Kill ends SIPp at once.
 func (r *SIPpRun) Kill() error { return r.process.Kill() }
+
+// Pid of the SIPp process.
+func (r *SIPpRun) Pid() int { return r.process.Pid() }
+
+// Failing is an error if calls have failed so far, or if SIPp has ended.
+func (r *SIPpRun) Failing() error {
+	select {
+	case <-r.process.Exited():
+		return fmt.Errorf("sipp ended with exit code %d: %s", r.process.ExitCode(), r.complaint())
+	default:
+	}
+	c, err := r.counts()
+	if err == nil && c.Failed > 0 {
+		err = fmt.Errorf("%d calls of sipp failed: %s", c.Failed, r.complaint())
+	}
+	return err
+}
 
 // complaint is the beginning of what SIPp wrote to its error file.
 func (r *SIPpRun) complaint() string {
