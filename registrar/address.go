@@ -14,6 +14,8 @@ type Address struct {
 	Params  []Param
 }
 
+var errLineBreak = errors.New("line break in a header field value")
+
 // Param returns the value of a header parameter and whether it is there.
 func (a Address) Param(name string) (value string, ok bool) {
 	p, ok := find(a.Params, name)
@@ -22,6 +24,10 @@ func (a Address) Param(name string) (value string, ok bool) {
 
 // ParseAddress reads one address. Blanks around ";" and "=" are legal (SWS).
 func ParseAddress(s string) (Address, error) {
+	s, ok := unfold(s)
+	if !ok {
+		return Address{}, errLineBreak
+	}
 	a, rest, err := parseNameAddr(trim(s))
 	if err == nil {
 		a.Params, err = parseHeaderParams(rest)
@@ -65,7 +71,7 @@ func parseNameAddr(s string) (a Address, rest string, err error) {
 			return a, "", errors.New("a URI with comma or question mark needs angle brackets")
 		}
 	}
-	if a.URI == "" || strings.ContainsAny(a.URI, "<>\" \t\r\n") {
+	if a.URI == "" || strings.ContainsAny(a.URI, "<>\" \t") {
 		return a, "", errors.New("malformed URI")
 	}
 	return a, rest, nil
@@ -145,7 +151,7 @@ func parseQuoted(s string) (value, rest string, err error) {
 			return s[1:i], s[i+1:], nil
 		case c == '\\':
 			return parseQuotedEscapes(s, i)
-		case c < ' ' && !isSpace(c), c == 0x7f:
+		case c < ' ' && c != '\t', c == 0x7f:
 			return "", "", errors.New("control character in a quoted string")
 		}
 	}
@@ -160,11 +166,11 @@ func parseQuotedEscapes(s string, i int) (value, rest string, err error) {
 		case c == '"':
 			return string(b), s[i+1:], nil
 		case c == '\\':
-			if i++; i == len(s) || s[i] == '\r' || s[i] == '\n' || s[i] >= 0x80 {
+			if i++; i == len(s) || s[i] < ' ' || s[i] >= 0x7f {
 				return "", "", errors.New("malformed escape in a quoted string")
 			}
 			b = append(b, s[i])
-		case c < ' ' && !isSpace(c), c == 0x7f:
+		case c < ' ' && c != '\t', c == 0x7f:
 			return "", "", errors.New("control character in a quoted string")
 		default:
 			b = append(b, c)
@@ -184,6 +190,10 @@ func quoted(s string) string {
 // SplitList splits a header field value at its commas, but not at those within
 // quotes or angle brackets.
 func SplitList(s string) ([]string, error) {
+	s, ok := unfold(s)
+	if !ok {
+		return nil, errLineBreak
+	}
 	var list []string
 	start, angle := 0, false
 	for i := 0; i <= len(s); i++ {

@@ -156,3 +156,16 @@ func TestParseExpires(t *testing.T) {
 		}
 	}
 }
+
+// A line break that gets through would let a client write header fields into our answers.
+func TestLineBreaks(t *testing.T) {
+	for _, s := range []string{"<sip:a@h>;x=\"a\r\nEvil: 1\"", "<sip:a@h>;x=\"a\nb\"", "\"a\rb\" <sip:a@h>", "<sip:a@h>\r\n"} {
+		if got, _, err := ParseContacts([]string{s}); err == nil {
+			t.Errorf("%q passed as %+v", s, got)
+		}
+	}
+	got, _, err := ParseContacts([]string{"<sip:a@h>;x=\"a\r\n b\""})
+	if err != nil || got[0].Params != `;x="a b"` {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

@@ -44,8 +44,27 @@ func isToken(c byte) bool { return classes[c]&classToken != 0 }
 func isAlnum(c byte) bool { return classes[c]&classAlnum != 0 }
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// isSpace covers LWS also where a folded line was not unfolded.
-func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
+func isSpace(c byte) bool { return c == ' ' || c == '\t' }
+
+// unfold makes one line of a folded header field value (RFC 3261 §7.3.1). A line
+// break that is no fold is refused, so that nothing parsed here can ever break a line of an answer.
+func unfold(s string) (string, bool) {
+	if strings.IndexByte(s, '\r') < 0 && strings.IndexByte(s, '\n') < 0 {
+		return s, true
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		switch {
+		case strings.HasPrefix(s[i:], "\r\n ") || strings.HasPrefix(s[i:], "\r\n\t"):
+			i++ // the blank itself follows
+		case s[i] == '\r' || s[i] == '\n':
+			return "", false
+		default:
+			b.WriteByte(s[i])
+		}
+	}
+	return b.String(), true
+}
 
 // allIn reports whether s holds nothing but characters of the class and, where
 // escapes is set, well-formed escapes.

@@ -22,9 +22,10 @@ var errCredentials = errors.New("malformed credentials")
 
 // parseCredentials reads one header field value. other says that it is of another scheme.
 func parseCredentials(s string) (c credentials, other bool, err error) {
+	s, ok := unfold(s)
 	s = trim(s)
 	n := span(s, classToken)
-	if n == 0 {
+	if !ok || n == 0 {
 		return c, false, errCredentials
 	}
 	if !strings.EqualFold(s[:n], "Digest") {
@@ -65,7 +66,7 @@ func (c *credentials) parseParam(s string) (rest string, err error) {
 		}
 		raw = before[1 : len(before)-len(rest)-1]
 	} else {
-		end := strings.IndexAny(rest, ", \t\r\n\"")
+		end := strings.IndexAny(rest, ", \t\"")
 		if end < 0 {
 			end = len(rest)
 		}

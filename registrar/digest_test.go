@@ -2,6 +2,7 @@ package registrar
 
 import (
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -35,7 +36,7 @@ func TestDigestExamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cred, other, err := parseCredentials(c.header)
+			cred, other, err := parseCredentials(strings.ReplaceAll(c.header, "\n", "\r\n")) // folded
 			if err != nil || other || !cred.complete() || cred.realm != c.realm {
 				t.Fatalf("%+v, %v, %v", cred, other, err)
 			}

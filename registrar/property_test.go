@@ -1,0 +1,143 @@
+package registrar
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func (r modelRequest) real() *Request {
+	req := &Request{
+		AOR: "sip:alice@example.test", From: "sip:alice@example.test", Domain: "example.test",
+		CallID: fmt.Sprintf("call%d", r.call), CSeq: uint32(r.cseq), Branch: fmt.Sprintf("z9hG4bK%d", r.branch),
+		Vias: 1, Star: r.star, Expires: realExpires(r.expires),
+	}
+	for _, c := range r.contacts {
+		rc := Contact{URI: spellings[c.address][c.spelling], Q: -1, Expires: realExpires(c.expires)}
+		if c.key != 0 {
+			rc.Instance, rc.RegID = "urn:x", uint32(c.key)
+		}
+		req.Contacts = append(req.Contacts, rc)
+	}
+	return req
+}
+
+func realExpires(e int) ExpiresIn {
+	switch e {
+	case -1:
+		return ExpiresIn{}
+	case -2:
+		return ExpiresIn{Given: true}
+	}
+	return lasting(uint32(e))
+}
+
+func describe(s Set, now time.Time, grace time.Duration) string {
+	var lines []string
+	for _, b := range s.Live(now, grace) {
+		lines = append(lines, fmt.Sprintf("%s key %d call %s cseq %d branch %s created %d until %d", b.URI, b.RegID,
+			strings.TrimPrefix(b.CallID, "call"), b.CSeq, strings.TrimPrefix(b.Branch, "z9hG4bK"), b.Created.UnixMilli(), b.Expires.UnixMilli()))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func drawRequest(t *rapid.T) modelRequest {
+	expires := rapid.SampledFrom([]int{-1, 0, 0, 60, 600, 90000, -2, 30})
+	r := modelRequest{
+		call: rapid.IntRange(1, 2).Draw(t, "call"), cseq: rapid.IntRange(1, 9).Draw(t, "cseq"),
+		branch: rapid.IntRange(1, 2).Draw(t, "branch"), expires: expires.Draw(t, "expires"),
+		star: rapid.IntRange(0, 9).Draw(t, "star") == 0,
+	}
+	most := 3
+	if r.star && rapid.IntRange(0, 3).Draw(t, "with star") > 0 {
+		most = 0
+	}
+	for range rapid.IntRange(0, most).Draw(t, "contacts") {
+		address := rapid.IntRange(0, len(spellings)-1).Draw(t, "address")
+		r.contacts = append(r.contacts, modelContact{
+			address: address, spelling: rapid.IntRange(0, len(spellings[address])-1).Draw(t, "spelling"),
+			key: max(0, rapid.IntRange(-3, 2).Draw(t, "key")), expires: expires.Draw(t, "contact expires"),
+		})
+	}
+	return r
+}
+
+// TestDecideAgainstModel plays random sequences of REGISTERs to Decide and to the
+// model, and checks after each what must always hold.
+func TestDecideAgainstModel(t *testing.T) { rapid.Check(t, playAgainstModel) }
+
+func playAgainstModel(t *rapid.T) {
+	p := DefaultPolicy()
+	p.MaxContacts = rapid.IntRange(1, 4).Draw(t, "limit")
+	p.WhenFull = rapid.SampledFrom([]WhenFull{RefuseForbidden, ReplaceOldest}).Draw(t, "when full")
+	p.AllowEqualCSeq = rapid.Bool().Draw(t, "equal cseq")
+	m := &model{policy: p}
+	now, set := benchNow, Set{}
+	for range rapid.IntRange(1, 12).Draw(t, "steps") {
+		now = now.Add(time.Duration(rapid.SampledFrom([]int{1, 5, 40, 70, 700}).Draw(t, "pause"))*time.Second + time.Millisecond)
+		if len(m.done)+len(m.past) > 0 && tooMuchToRemember(m, now) {
+			return // what Decide forgets by its bound, the model still knows
+		}
+		r := drawRequest(t)
+		status, write := m.apply(r, now)
+		d := Decide(set, r.real(), now, p)
+		if d.Reply.Status != status || d.Write != write {
+			t.Fatalf("%+v: %d, write %v; the model says %d, %v", r, d.Reply.Status, d.Write, status, write)
+		}
+		checkDecision(t, set, d, r, now, p)
+		set = d.Next
+		if got, want := describe(set, now, p.Grace), m.describe(now); got != want {
+			t.Fatalf("%+v:\n%s\nthe model has\n%s", r, got, want)
+		}
+	}
+}
+
+// tooMuchToRemember: the memory of removals may be at its bound.
+func tooMuchToRemember(m *model, now time.Time) bool {
+	n := 0
+	for _, p := range m.past {
+		if now.Sub(p.at) < RemovalMemory {
+			n++
+		}
+	}
+	return n > maxRemoved
+}
+
+func checkDecision(t *rapid.T, before Set, d Decision, r modelRequest, now time.Time, p Policy) {
+	data, err := EncodeSet(d.Next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := DecodeSet(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(d.Next, stored); diff != "" {
+		t.Fatalf("stored and read again: %s", diff)
+	}
+	if size := d.Next.size(); size < len(data) {
+		t.Fatalf("size says %d, stored are %d bytes", size, len(data))
+	}
+	if !d.Write {
+		if diff := cmp.Diff(before, d.Next); diff != "" || len(d.Changes) > 0 {
+			t.Fatalf("nothing to write, yet a change: %s %v", diff, d.Changes)
+		}
+	}
+	if len(d.Next.Removed) > maxRemoved {
+		t.Fatalf("%d removals", len(d.Next.Removed))
+	}
+	if d.Reply.Status != 200 {
+		return
+	}
+	if n := len(values(d.Reply, "Contact")); n != len(d.Next.Live(now, p.Grace)) {
+		t.Fatalf("%d contacts in the answer, %d live", n, len(d.Next.Live(now, p.Grace)))
+	}
+	again := Decide(d.Next, r.real(), now.Add(time.Millisecond), p)
+	if again.Write || again.Reply.Status != 200 {
+		t.Fatalf("retransmitted: %d, write %v", again.Reply.Status, again.Write)
+	}
+}
