@@ -80,3 +80,17 @@ func (w *Watch) Next(ctx context.Context, within time.Duration, what string, fit
 
 // Close stops listening.
 func (w *Watch) Close() error { return w.process.Stop(5 * time.Second) }
+
+// Drain forgets the events that have arrived so far.
+func (w *Watch) Drain() {
+	for {
+		select {
+		case _, ok := <-w.events:
+			if !ok {
+				return
+			}
+		default:
+			return
+		}
+	}
+}
