@@ -42,12 +42,32 @@ func parse(name string, data []byte) (Config, error) {
 	if err := yaml.Unmarshal(data, &tree); err != nil {
 		return Config{}, explain(name, err)
 	}
+	restore(reflect.ValueOf(&c).Elem(), reflect.ValueOf(Default()), tree)
 	c.given = map[string]bool{}
 	collect(c.given, "", tree)
 	if err := c.Validate(); err != nil {
 		return Config{}, fmt.Errorf("%s: %w", name, err)
 	}
 	return c, nil
+}
+
+// restore gives back its default to whatever has a key without a value: the YAML library
+// takes that for zero. A file without any key is such a one as a whole.
+func restore(c, standard reflect.Value, tree map[string]any) {
+	if tree == nil {
+		c.Set(standard)
+		return
+	}
+	for i := range c.NumField() {
+		value, there := tree[c.Type().Field(i).Tag.Get("yaml")]
+		inner, isMap := value.(map[string]any)
+		switch {
+		case there && value == nil:
+			c.Field(i).Set(standard.Field(i))
+		case isMap && c.Field(i).Kind() == reflect.Struct:
+			restore(c.Field(i), standard.Field(i), inner)
+		}
+	}
 }
 
 // collect notes the paths of all keys that have a value.
