@@ -15,8 +15,10 @@ import (
 const (
 	VerbPing     = "ping"     // answered at once by the process itself; evidence of life
 	VerbRegister = "register" // a relayed REGISTER
-	VerbStatus   = "status"   // answers a FrontEndStatus
-	VerbExplain  = "explain"  // asks an AOR, answers an Explanation
+	// VerbFlowClosed tells the primary that a user's connection closed at another Front End.
+	VerbFlowClosed = "flowclosed"
+	VerbStatus     = "status"  // answers a FrontEndStatus
+	VerbExplain    = "explain" // asks an AOR, answers an Explanation
 )
 
 // Status is the answer of `rollcall status --json`.

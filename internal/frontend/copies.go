@@ -149,16 +149,9 @@ const recordMargin = time.Minute
 // recordTTL is how long the log keeps a set, in whole seconds: to the end of its
 // last binding and its remembered removals, and recordMargin more, so that clocks may differ.
 func recordTTL(s registrar.Set, now time.Time, grace time.Duration) time.Duration {
-	end := now
-	for _, b := range s.Bindings {
-		if e := b.Expires.Add(grace); e.After(end) {
-			end = e
-		}
-	}
-	for _, r := range s.Removed {
-		if r.Until.After(end) {
-			end = r.Until
-		}
+	end := s.Until(grace)
+	if end.Before(now) {
+		end = now
 	}
 	return (end.Sub(now) + recordMargin).Round(time.Second)
 }

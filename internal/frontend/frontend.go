@@ -46,6 +46,7 @@ type Config struct {
 	Health       string          // host:port of the health port; port 0 lets the system choose
 	Directing    Directing
 	ServiceRoute bool          // name the primary in a Service-Route (RFC 3608)
+	FlowGrace    time.Duration // how long a binding outlives its connection
 	HoldMax      time.Duration // how long a REGISTER waits for a primary; below timer F, 32 s
 
 	Groups       int // of a new pool
@@ -122,6 +123,7 @@ type FrontEnd struct {
 	promoter  *promoter
 	members   *membership
 	events    *events
+	flows     *flows
 	sip       *sipfront.Server
 	addresses sync.Map // routing.FrontEnd → control.MemberInfo
 	why       sync.Map // routing.Group → control.Why
@@ -149,7 +151,7 @@ func New(cfg Config, deps Deps) (*FrontEnd, error) {
 		cfg: cfg, bus: deps.Bus, net: deps.Net, log: log, auth: &cfg.Auth,
 		domains: set(cfg.Domains), aliases: set(cfg.Aliases),
 		users: directory.New(routing.GroupNames(cfg.Groups), deps.Bus.Users()),
-		gates: newGates(), turns: newTurns(),
+		gates: newGates(), turns: newTurns(), flows: newFlows(),
 		relaySlots: make(chan struct{}, cfg.SIP.MaxInFlight), drain: make(chan struct{}),
 	}
 	for _, d := range cfg.Domains {
@@ -206,6 +208,7 @@ func (f *FrontEnd) Run(ctx context.Context) error {
 	g.Go(func() error { return f.follower.run(ctx) })
 	g.Go(func() error { return f.promoter.run(ctx) })
 	g.Go(func() error { return f.sweep(ctx) })
+	g.Go(func() error { return f.reap(ctx) })
 	g.Go(func() error {
 		if err := f.join(ctx); err != nil {
 			return err
@@ -278,6 +281,7 @@ func (f *FrontEnd) serveBus(ctx context.Context) error {
 	return errors.Join(
 		serve(control.VerbPing, func(r bus.Request) { _ = r.Respond([]byte(f.cfg.Boot)) }),
 		serve(control.VerbRegister, func(r bus.Request) { f.relayedRegister(ctx, r) }),
+		serve(control.VerbFlowClosed, func(r bus.Request) { f.flowClosedElsewhere(ctx, r) }),
 		serve(control.VerbStatus, func(r bus.Request) { reply(r, f.status(), nil) }),
 		serve(control.VerbExplain, func(r bus.Request) {
 			e, err := f.explain(registrar.AOR(r.Data))
@@ -319,6 +323,9 @@ func (f *FrontEnd) leave(ctx context.Context) {
 	}
 	f.log.Info("drained", "in_time", ctx.Err() == nil)
 	f.sip.CloseFlows(0, true)
+	for ctx.Err() == nil && f.flows.pending.Load() > 0 {
+		pause(ctx, 20*time.Millisecond)
+	}
 }
 
 // isNeeded: the placement has copies here, and somebody else to take them.
@@ -342,6 +349,13 @@ func (f *FrontEnd) healthOf(fe routing.FrontEnd) string {
 	return m.Health
 }
 
-// FlowOpened and FlowClosed are told by the SIP side.
-func (f *FrontEnd) FlowOpened(flow registrar.Flow) { f.events.flow("opened", flow) }
-func (f *FrontEnd) FlowClosed(flow registrar.Flow) { f.events.flow("closed", flow) }
+// FlowOpened is told by the SIP side.
+func (f *FrontEnd) FlowOpened(flow registrar.Flow) {
+	f.events.flow("opened", flow)
+}
+
+// FlowClosed is told by the SIP side.
+func (f *FrontEnd) FlowClosed(flow registrar.Flow) {
+	f.events.flow("closed", flow)
+	f.flows.close(flow, time.Now())
+}

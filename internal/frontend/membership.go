@@ -335,10 +335,15 @@ func (m *membership) members() []routing.Member {
 		if p.verdict.State == "" {
 			continue // not judged yet
 		}
-		if _, member := m.view().placement.Members[fe]; !member && p.verdict.State != routing.Up {
+		was, member := m.view().placement.Members[fe]
+		if !member && p.verdict.State != routing.Up {
 			continue // never was a member, and is none yet
 		}
-		list = append(list, routing.Member{Name: fe, Zone: p.Member.Zone, Boot: p.verdict.Boot, State: p.verdict.State})
+		is := routing.Member{Name: fe, Zone: p.Member.Zone, Boot: p.verdict.Boot, State: p.verdict.State}
+		if is.State == routing.Joining && was.State == routing.Up && is.Boot == was.Boot {
+			is.State = routing.Up // somebody heard a newer pulse than we did
+		}
+		list = append(list, is)
 	}
 	slices.SortFunc(list, func(a, b routing.Member) int {
 		if a.Name < b.Name {
@@ -509,6 +514,7 @@ func (m *membership) store(ctx context.Context, cur routing.Placement, plan rout
 	case err == nil:
 		change.Epoch = routing.Epoch(rev)
 		change.Timeline.Stored = time.Now()
+		m.logger.Info("placed", "epoch", change.Epoch, "cause", change.Cause, "moves", change.AllMoves)
 		m.events.decided(change)
 		m.storeChange(sctx, change)
 		// Wait for one's own write to be seen, so that it is not planned a second time.

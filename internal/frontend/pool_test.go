@@ -280,6 +280,7 @@ func TestPoolOverARealBus(t *testing.T) {
 		}
 	}
 	primary := before.Groups[alice.Group].Primary
+	t.Logf("%s is at %+v of\n%s", alice.Group, before.Groups[alice.Group], before.Describe())
 	secondary := before.Groups[alice.Group].Secondary
 	p.kill(primary)
 	after := p.await("promotion", func(pl routing.Placement) bool { return pl.Groups[alice.Group].Primary == secondary })
@@ -315,4 +316,32 @@ func TestWholePoolRestarts(t *testing.T) {
 		return pl.Members["fe1"].Boot == "again-1" && pl.Members["fe2"].Boot == "again-2" && formed(2)(pl)
 	})
 	ok(t, "query", p.phone("bob", "udp", p.address("fe2", "udp")).register(""), "<sip:bob@192.0.2.7>")
+}
+
+// A binding lives as long as its connection, wherever that ends and wherever the primary is.
+func TestClosedConnectionTakesItsBinding(t *testing.T) {
+	p := newRealPool(t, "fe1", "fe2")
+	p.provision("carol")
+	p.await("two up", formed(2))
+	watch := p.phone("carol", "udp", p.address("fe1", "udp"))
+	for _, fe := range []routing.FrontEnd{"fe1", "fe2"} {
+		contact := "<sip:carol@192.0.2.9;fe=" + string(fe) + ">"
+		ph := p.phone("carol", "tcp", p.address(fe, "tcp"))
+		ok(t, "over "+string(fe), ph.register(contact, "Expires: 300\r\n"), contact)
+		again := p.phone("carol", "tcp", p.address(fe, "tcp"))
+		ph.conn.Close()
+		ok(t, "reconnected", again.register("<sip:carol@192.0.2.9;again="+string(fe)+">", "Expires: 300\r\n"))
+		deadline := time.Now().Add(5 * time.Second)
+		for {
+			r := watch.register("")
+			ok(t, "query", r, "again="+string(fe))
+			if !strings.Contains(r, contact) {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("the binding outlived its connection at %s:\n%s", fe, r)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
 }

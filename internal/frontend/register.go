@@ -31,9 +31,7 @@ func (f *FrontEnd) Register(ctx context.Context, in *sipfront.Inbound) []byte {
 		return in.Render(f.stranger(req))
 	}
 	a := f.answer(ctx, in, user, false)
-	if a.until > 0 {
-		f.sip.Keep(in.Flow(), time.Unix(a.until, 0))
-	}
+	f.boundOver(in.Flow(), req.AOR, a.until)
 	return a.response
 }
 

@@ -67,33 +67,39 @@ func (f *FrontEnd) relay(ctx context.Context, in *sipfront.Inbound, user directo
 // sent once more: the bus may have lost either. The primary takes it for a retransmission.
 const relayAgain = 5 * time.Second
 
-// relayedRegister answers a REGISTER that another Front End took. It is called on
-// the bus's goroutine, so the work goes elsewhere, within the bound on held requests.
-func (f *FrontEnd) relayedRegister(ctx context.Context, r bus.Request) {
+// atWork answers a request of another Front End away from the bus's goroutine, within
+// the bound on such work; beyond it the answer is busy.
+func (f *FrontEnd) atWork(r bus.Request, work func() []byte, busy []byte) {
 	select {
 	case f.relaySlots <- struct{}{}:
 	default:
 		f.stats.relayRefused.Add(1)
-		if busy, err := cbor.Marshal(relayedAnswer{Busy: true}); err == nil {
-			_ = r.Respond(busy) // if it is lost, the other side asks again
-		}
+		_ = r.Respond(busy) // if it is lost, the other side asks again
 		return
 	}
 	f.work.Go(func() {
 		defer func() { <-f.relaySlots }()
+		_ = r.Respond(work()) // likewise
+	})
+}
+
+// relayedRegister answers a REGISTER that another Front End took.
+func (f *FrontEnd) relayedRegister(ctx context.Context, r bus.Request) {
+	f.atWork(r, func() []byte {
 		a, err := f.answerRelayed(ctx, r.Data)
 		if err != nil {
 			f.log.Error("a relayed REGISTER could not be answered", "err", err)
-			return
 		}
-		data, err := cbor.Marshal(relayedAnswer{Response: a.response, Until: a.until})
-		if err == nil {
-			err = r.Respond(data)
-		}
-		if err != nil && ctx.Err() == nil {
-			f.log.Warn("the answer to a relayed REGISTER was not sent", "err", err)
-		}
-	})
+		return encodeAnswer(relayedAnswer{Response: a.response, Until: a.until})
+	}, encodeAnswer(relayedAnswer{Busy: true}))
+}
+
+func encodeAnswer(a relayedAnswer) []byte {
+	data, err := cbor.Marshal(a)
+	if err != nil {
+		return nil // an answer without a response
+	}
+	return data
 }
 
 func (f *FrontEnd) answerRelayed(ctx context.Context, data []byte) (answered, error) {

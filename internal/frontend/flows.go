@@ -1,0 +1,188 @@
+package frontend
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
+	"golang.org/x/sync/errgroup"
+
+	"rollcall/bus"
+	"rollcall/internal/control"
+	"rollcall/registrar"
+)
+
+// flows remembers who registered over which of this Front End's connections.
+// When one closes, the bindings that live on it go: the client can be reached
+// that way no more (RFC 5626 §4.2 treats the flow as the binding's life).
+type flows struct {
+	mu    sync.Mutex
+	users map[uint64][]registrar.AOR // by number of the connection; guarded by mu
+
+	closed  chan closedFlow // for reap
+	pending atomic.Int64    // closed and not yet dealt with
+	lost    atomic.Uint64   // not dealt with: their bindings stay until they expire
+}
+
+// closedFlow is a user whose connection closed.
+type closedFlow struct {
+	user registrar.AOR
+	flow registrar.Flow
+	at   time.Time
+}
+
+const (
+	closedQueue  = 32768 // more than the connections of a process; beyond it bindings stay until they expire
+	dropsAtOnce  = 64
+	dropDeadline = 20 * time.Second
+)
+
+func newFlows() *flows {
+	return &flows{users: map[uint64][]registrar.AOR{}, closed: make(chan closedFlow, closedQueue)}
+}
+
+// note remembers that a user has a binding on a connection.
+func (f *flows) note(flow registrar.Flow, user registrar.AOR) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, u := range f.users[flow.ID] {
+		if u == user {
+			return
+		}
+	}
+	f.users[flow.ID] = append(f.users[flow.ID], user)
+}
+
+// close hands the users of a connection that closed to reap.
+func (f *flows) close(flow registrar.Flow, at time.Time) {
+	f.mu.Lock()
+	users := f.users[flow.ID]
+	delete(f.users, flow.ID)
+	f.mu.Unlock()
+	for _, u := range users {
+		f.pending.Add(1)
+		select {
+		case f.closed <- closedFlow{u, flow, at}:
+		default:
+			f.pending.Add(-1)
+			f.lost.Add(1)
+		}
+	}
+}
+
+// boundOver notes what a REGISTER did to its flow, when it made or refreshed a binding.
+func (f *FrontEnd) boundOver(flow registrar.Flow, user registrar.AOR, until int64) {
+	if until == 0 {
+		return
+	}
+	f.sip.Keep(flow, time.Unix(until, 0))
+	if !flow.Stream() {
+		return
+	}
+	f.flows.note(flow, user)
+	if !f.sip.HasFlow(flow) { // it closed while its REGISTER was under way
+		f.flows.close(flow, time.Now())
+	}
+}
+
+// reap removes the bindings of closed connections until ctx ends.
+func (f *FrontEnd) reap(ctx context.Context) error {
+	g := errgroup.Group{}
+	g.SetLimit(dropsAtOnce)
+	defer g.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case c := <-f.flows.closed:
+			if wait := time.Until(c.at.Add(f.cfg.FlowGrace)); wait > 0 {
+				pause(ctx, wait) // all wait equally long, so the order is that of their ends
+			}
+			g.Go(func() error {
+				defer f.flows.pending.Add(-1)
+				if !f.dropFlow(ctx, c.user, c.flow) {
+					f.flows.lost.Add(1)
+				}
+				return nil
+			})
+		}
+	}
+}
+
+// dropFlow removes a user's bindings on a flow, wherever his primary is. False: it could not be done in time.
+func (f *FrontEnd) dropFlow(ctx context.Context, user registrar.AOR, flow registrar.Flow) bool {
+	ctx, cancel := context.WithTimeout(ctx, dropDeadline)
+	defer cancel()
+	u, ok := f.users.Lookup(user)
+	if !ok {
+		return true // removed meanwhile, with all he had
+	}
+	for {
+		gate := f.gates.next(u.Group)
+		switch primary := f.view.Load().copies(u.Group).Primary; primary {
+		case "":
+		case f.cfg.Name:
+			if f.dropOwn(ctx, user, flow) {
+				return true
+			}
+		default:
+			data, err := cbor.Marshal(droppedFlow{User: user, Flow: flow})
+			if err != nil {
+				return false
+			}
+			if answer, err := f.bus.Request(ctx, string(primary), control.VerbFlowClosed, data); err == nil && len(answer) > 0 {
+				return true
+			}
+		}
+		if !f.await(ctx, gate) {
+			return false
+		}
+	}
+}
+
+// dropOwn does it here. False: this Front End does not serve the group now.
+func (f *FrontEnd) dropOwn(ctx context.Context, user registrar.AOR, flow registrar.Flow) bool {
+	u, ok := f.users.Lookup(user)
+	own := f.held()[u.Group]
+	if !ok || own == nil || !own.ready.Load() {
+		return false
+	}
+	endTurn, ok := f.turns.take(ctx, user)
+	if !ok {
+		return false
+	}
+	defer endTurn()
+	_, err := f.change(ctx, own, user, func(cur registrar.Set, now time.Time) registrar.Decision {
+		// By the connection, not the contact: what a reconnected client registered since is another flow.
+		next, changes := cur.Drop(func(b registrar.Binding) bool {
+			return b.Flow.FrontEnd == flow.FrontEnd && b.Flow.Boot == flow.Boot && b.Flow.ID == flow.ID && b.Flow.Stream()
+		}, registrar.Deactivated, now)
+		return registrar.Decision{Next: next, Changes: changes, Write: len(changes) > 0}
+	})
+	return err == nil
+}
+
+// droppedFlow tells a primary that a user's connection closed elsewhere.
+type droppedFlow struct {
+	User registrar.AOR  `cbor:"1,keyasint"`
+	Flow registrar.Flow `cbor:"2,keyasint"`
+}
+
+// flowClosedElsewhere answers another Front End's droppedFlow: with a byte when it is done, empty when it is not ours to do.
+func (f *FrontEnd) flowClosedElsewhere(ctx context.Context, r bus.Request) {
+	var d droppedFlow
+	if err := cbor.Unmarshal(r.Data, &d); err != nil {
+		f.log.Error("a closed flow was told in words that cannot be read", "err", err)
+		return
+	}
+	f.atWork(r, func() []byte {
+		ctx, cancel := context.WithTimeout(ctx, dropDeadline/4)
+		defer cancel()
+		if f.dropOwn(ctx, d.User, d.Flow) {
+			return []byte{1}
+		}
+		return nil
+	}, nil)
+}
