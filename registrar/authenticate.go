@@ -154,30 +154,11 @@ func (a *Authenticator) count(c *credentials, n nonce, cur Set, req *Request, no
 		nc, _ = c.count()
 	}
 	use = NonceUse{ID: n.id, NC: nc, Until: n.issued.Add(a.nonceLife())}
-	for _, seen := range cur.Nonces {
-		if seen.ID == n.id && nc <= seen.NC {
-			w := work{cur: cur, req: req, now: now, live: cur.Bindings}
-			return use, w.isRetransmission()
-		}
+	if !usedUp(cur.Nonces, use) {
+		return use, true
 	}
-	return use, true
-}
-
-// useNonce adds a use to what is remembered, the newest last.
-func useNonce(seen []NonceUse, use NonceUse, now time.Time) []NonceUse {
-	if use == (NonceUse{}) {
-		return recentNonces(seen, now)
-	}
-	next := make([]NonceUse, 0, len(seen)+1)
-	for _, n := range seen {
-		if n.ID == use.ID {
-			use.NC = max(use.NC, n.NC)
-		} else if n.Until.After(now) {
-			next = append(next, n)
-		}
-	}
-	use.Until = use.Until.UTC().Truncate(time.Millisecond)
-	return newest(append(next, use), maxNonces)
+	w := work{cur: cur, req: req, now: now, live: cur.Bindings}
+	return use, w.isRetransmission()
 }
 
 // challenge is the complete 401, with one WWW-Authenticate for each algorithm.

@@ -297,17 +297,58 @@ func TestNonceCount(t *testing.T) {
 			}
 		})
 	}
-	t.Run("what is remembered is bounded", func(t *testing.T) {
-		d := newDoorman(t)
-		for i := range uint32(3 * maxNonces) {
-			if reply, ok := d.attempt(i+2, d.nonce(), MD5, "auth", 1); !ok {
-				t.Fatalf("%+v", reply)
-			}
+	t.Run("what is remembered is bounded, without a gap", testNonceMemory)
+}
+
+// A nonce that is no longer remembered by itself is used up all the same.
+func testNonceMemory(t *testing.T) {
+	d := newDoorman(t)
+	unused := d.nonce()
+	used := d.nonce()
+	if reply, ok := d.attempt(2, used, MD5, "auth", 1); !ok {
+		t.Fatalf("%+v", reply)
+	}
+	cseq := uint32(3)
+	for range 3 * maxNonces {
+		d.now = d.now.Add(time.Second)
+		if reply, ok := d.attempt(cseq, d.nonce(), MD5, "auth", 1); !ok {
+			t.Fatalf("%+v", reply)
 		}
-		if len(d.set.Nonces) != maxNonces {
-			t.Errorf("%d nonces", len(d.set.Nonces))
+		cseq++
+	}
+	if len(d.set.Nonces) > maxNonces+1 {
+		t.Errorf("%d nonces", len(d.set.Nonces))
+	}
+	for _, n := range []string{used, unused} {
+		if reply, ok := d.attempt(cseq, n, MD5, "auth", 1); ok || d.challenged(reply)["stale"] != "true" {
+			t.Errorf("%v, %+v", ok, reply)
 		}
-	})
+	}
+	if reply, ok := d.attempt(cseq, d.nonce(), MD5, "auth", 1); !ok {
+		t.Errorf("%+v", reply)
+	}
+	d.now = d.now.Add(DefaultNonceLife)
+	if reply, ok := d.attempt(cseq+1, d.nonce(), MD5, "auth", 1); !ok || len(d.set.Nonces) != 1 {
+		t.Errorf("after their life: %+v, %+v", reply, d.set.Nonces)
+	}
+}
+
+// A recorded REGISTER does not work twice, not even when its user has gone since.
+func TestReplay(t *testing.T) {
+	d := newDoorman(t)
+	req := d.request("c", 2, "<sip:a@h>;expires=60")
+	req.Authorization = []string{answer(t, "alice", "secret", MD5, d.nonce(), "auth", 1, req)}
+	if reply, ok := d.try(req); !ok {
+		t.Fatalf("%+v", reply)
+	}
+	d.now = d.now.Add(time.Hour)
+	d.set, _ = d.set.Expire(d.now, d.policy.Grace)
+	if d.set.Until(0).Before(d.now) {
+		t.Fatal("the record would be gone")
+	}
+	if reply, ok := d.try(req); ok || d.challenged(reply)["stale"] != "true" {
+		t.Errorf("%v, %+v", ok, reply)
+	}
 }
 
 func TestSeveralAuthorizations(t *testing.T) {

@@ -116,8 +116,11 @@ func TestExpireAndDrop(t *testing.T) {
 	if d := cmp.Diff(fullSet(), set); d != "" {
 		t.Errorf("the set itself was changed: %s", d)
 	}
-	if u := set.Until(grace); !u.Equal(set.Bindings[0].Expires.Add(grace)) {
+	if u := (Set{Bindings: set.Bindings}).Until(grace); !u.Equal(set.Bindings[0].Expires.Add(grace)) {
 		t.Errorf("Until: %v", u)
+	}
+	if u := set.Until(grace); !u.Equal(set.Nonces[0].Until) {
+		t.Errorf("Until of nonces: %v", u)
 	}
 	if u := (Set{Removed: set.Removed}).Until(grace); !u.Equal(set.Removed[0].Until) {
 		t.Errorf("Until of removals: %v", u)

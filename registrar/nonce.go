@@ -12,11 +12,61 @@ import (
 )
 
 // NonceUse is how far one nonce is used up by one user. It is stored with the
-// user's bindings, so it holds across a promotion exactly as far as they do.
+// user's bindings: whoever is promoted knows of every count with which a stored
+// change was made. A query and a refused request store nothing, so their counts may
+// be used once more.
 type NonceUse struct {
-	ID    uint64 // the random part of the nonce
+	ID    uint64 // the random part of the nonce; allOlder stands for all that are not listed
 	NC    uint32 // highest nonce count seen
 	Until time.Time
+}
+
+// allOlder marks the entry that keeps the memory bounded without a gap: every nonce that
+// ends by its Until and is not listed itself counts as used up.
+const allOlder = 0
+
+// usedUp reports whether this use of a nonce is not above what is remembered.
+func usedUp(seen []NonceUse, use NonceUse) bool {
+	older := false
+	for _, n := range seen {
+		switch n.ID {
+		case use.ID:
+			return use.NC <= n.NC
+		case allOlder:
+			older = !use.Until.After(n.Until)
+		}
+	}
+	return older
+}
+
+// useNonce adds a use to what is remembered: allOlder first, then the newest last.
+func useNonce(seen []NonceUse, use NonceUse, now time.Time) []NonceUse {
+	if use == (NonceUse{}) {
+		return recentNonces(seen, now)
+	}
+	next := make([]NonceUse, 1, len(seen)+2)
+	use.Until = use.Until.UTC().Truncate(time.Millisecond)
+	for _, n := range seen {
+		switch {
+		case n.ID == allOlder:
+			next[0] = n
+		case n.ID == use.ID:
+			use.NC = max(use.NC, n.NC)
+		case n.Until.After(now):
+			next = append(next, n)
+		}
+	}
+	next = append(next, use)
+	for len(next)-1 > maxNonces {
+		if next[1].Until.After(next[0].Until) {
+			next[0].Until = next[1].Until
+		}
+		next = append(next[:1], next[2:]...)
+	}
+	if !next[0].Until.After(now) {
+		return next[1:]
+	}
+	return next
 }
 
 // A nonce is its time of issue, random bits, and a keyed hash of both and of the

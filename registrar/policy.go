@@ -70,7 +70,7 @@ const RemovalMemory = 32 * time.Second
 // Bounds on what is remembered per user beside the bindings; the oldest goes first.
 const (
 	maxRemoved = 8
-	maxNonces  = 4
+	maxNonces  = 6
 )
 
 // DefaultPolicy is what a pool uses that was told nothing.

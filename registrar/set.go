@@ -56,8 +56,9 @@ func (s Set) Drop(match func(Binding) bool, kind ChangeKind, now time.Time) (Set
 	return next, changes
 }
 
-// Until is when nothing in the set matters any longer: the time to keep a record for.
-// A used nonce alone does not keep it.
+// Until is when nothing in the set matters any longer: the time to keep its record for.
+// A set without bindings still keeps a late REGISTER from undoing its removal, and a
+// recorded one from being played again.
 func (s Set) Until(grace time.Duration) time.Time {
 	var until time.Time
 	for i := range s.Bindings {
@@ -68,6 +69,11 @@ func (s Set) Until(grace time.Duration) time.Time {
 	for i := range s.Removed {
 		if s.Removed[i].Until.After(until) {
 			until = s.Removed[i].Until
+		}
+	}
+	for i := range s.Nonces {
+		if s.Nonces[i].Until.After(until) {
+			until = s.Nonces[i].Until
 		}
 	}
 	return until
