@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"rollcall/registrar"
+
+	"golang.org/x/sys/unix"
 )
 
 func BenchmarkSplit(b *testing.B) {
@@ -65,6 +67,40 @@ func BenchmarkUDP(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkUDPLoad is the same from many clients at once; with both ends on one machine, CPU µs are the figure to compare.
+func BenchmarkUDPLoad(b *testing.B) {
+	s := open(b, newBare(), nil)
+	b.SetParallelism(16)
+	b.ReportAllocs()
+	before := cpu(b)
+	b.RunParallel(func(pb *testing.PB) {
+		c := dial(b, s, "udp")
+		_ = c.SetDeadline(time.Now().Add(time.Minute))
+		raw := []byte(register("alice", 1))
+		buf := make([]byte, 4096)
+		for pb.Next() {
+			if _, err := c.Write(raw); err != nil {
+				b.Error(err)
+				return
+			}
+			if _, err := c.Read(buf); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
+	b.ReportMetric(float64((cpu(b)-before).Nanoseconds())/float64(b.N), "cpu-ns/op")
+}
+
+// cpu is the processor time of this process so far.
+func cpu(b *testing.B) time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // BenchmarkIdleConns tells the memory of a connection that has registered and waits.

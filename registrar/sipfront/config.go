@@ -32,7 +32,7 @@ type Config struct {
 	MaxKept         int // UDP flows with a registration; above it the newest isn't kept (default 1,000,000)
 	MaxSends        int // own requests without a final answer yet; above it ErrBusy (default 1024)
 	MaxHeader       int // bytes of start line and header fields (default 16 KiB)
-	MaxBody         int // bytes of a body (default 64 KiB)
+	MaxBody         int // bytes of a body (default 16 KiB)
 
 	// RetryAfterMax is the longest Retry-After of an admission refusal; each
 	// client gets its own of 1 s up to this (default 30 s).
@@ -64,7 +64,7 @@ func (c Config) withDefaults() Config {
 	positive(&c.MaxKept, 1_000_000)
 	positive(&c.MaxSends, 1024)
 	positive(&c.MaxHeader, 16<<10)
-	positive(&c.MaxBody, 64<<10)
+	positive(&c.MaxBody, 16<<10)
 	lasting(&c.RetryAfterMax, 30*time.Second)
 	lasting(&c.TryingAfter, 3500*time.Millisecond)
 	lasting(&c.FirstMessage, 30*time.Second)

@@ -27,3 +27,8 @@ func (in *Inbound) Render(reply registrar.Reply) []byte {
 func Parse(raw []byte, flow registrar.Flow) (*Inbound, []byte, error) {
 	return parse(raw, flow, "Rollcall")
 }
+
+// Parse is the function Parse, with this server's version in the answer.
+func (s *Server) Parse(raw []byte, flow registrar.Flow) (*Inbound, []byte, error) {
+	return parse(raw, flow, s.cfg.Version)
+}

@@ -195,7 +195,7 @@ func (s *Server) message(p peer, m *message, raw []byte) {
 	}
 	switch m.method {
 	case "OPTIONS":
-		s.reply(p, m, s.options())
+		s.reply(p, m, s.options(m))
 	case "INVITE", "CANCEL", "BYE", "SUBSCRIBE", "NOTIFY", "REFER", "INFO", "MESSAGE", "PRACK", "UPDATE", "PUBLISH":
 		s.reply(p, m, (&refusal{405, "Method Not Allowed"}).reply())
 	default:

@@ -79,21 +79,28 @@ func (s *Server) datagram(p *packetSocket, from netip.AddrPort, data []byte) {
 		s.stun(p, from, data)
 		return
 	}
-	raw := bytes.Clone(data)
+	raw := bytes.Clone(data) // the Handler may keep it for long
 	end := headEnd(raw, 0)
 	if end < 0 {
 		end = len(raw)
 	}
-	m, err := split(raw[:end])
+	m, err := split(raw[:min(end, s.cfg.MaxHeader)])
 	if err != nil {
 		s.count.drop(DropNotSIP)
 		return
 	}
-	m.takeBody(raw[end:])
 	m.origin = registrar.Flow{
 		FrontEnd: s.cfg.FrontEnd, Boot: s.cfg.Boot, Transport: "udp", Local: p.local, Remote: from.String(),
 	}
-	s.message(peer{socket: p, source: from}, m, raw)
+	pr := peer{socket: p, source: from}
+	if m.takeBody(raw[end:]); end > s.cfg.MaxHeader || len(m.body) > s.cfg.MaxBody {
+		if m.status == 0 && m.method != "ACK" {
+			s.count.requests.Add(1)
+			s.refuse(pr, m, &refusal{413, "Request Entity Too Large"})
+		}
+		return
+	}
+	s.message(pr, m, raw)
 }
 
 // stun answers a Binding request with the address it came from (RFC 5389 §7.3.1; RFC 5626 §3.5.2).

@@ -283,3 +283,53 @@ func TestCloseWaitsForAll(t *testing.T) {
 		_ = c.Close()
 	})
 }
+
+// A datagram beyond the bounds gets a 413, and costs no more than a bounded one.
+func TestHugeDatagram(t *testing.T) {
+	a := newAnswerer(nil)
+	s := open(t, a, nil)
+	r := &reader{c: dial(t, s, "udp")}
+	for _, d := range []string{
+		register("alice", 1, "Expires: 300 => "+strings.Repeat("X: y\r\n", 8000)+"X: y"),
+		register("alice", 1, "Content-Length: 0 => Content-Length: 40000") + strings.Repeat("x", 40000),
+	} {
+		write(t, r.c, d)
+		wantStatus(t, r.next(t), 413)
+	}
+	write(t, r.c, register("alice", 1, "Content-Length: 0 => Content-Length: 15000")+strings.Repeat("x", 15000))
+	wantStatus(t, r.next(t), 200)
+	if q := a.requests(); len(q) != 1 || len(q[0].Body) != 15000 {
+		t.Errorf("%d requests", len(q))
+	}
+}
+
+// Row 13. Over IPv6, all that is written carries brackets.
+func TestIPv6(t *testing.T) {
+	a := newAnswerer(nil)
+	s := open(t, a, func(c *Config) {
+		c.Listen = []Listen{{Transport: "udp", Addr: "[::1]:0"}, {Transport: "tcp", Addr: "[::1]:0"}}
+	})
+	for i, transport := range []string{"udp", "tcp"} {
+		r := &reader{c: dial(t, s, transport)}
+		write(t, r.c, register("alice", i+1))
+		got := r.next(t)
+		wantStatus(t, got, 200)
+		if via := field(got, "Via"); !strings.HasSuffix(via, ";received=[::1];rport="+port(r.c.LocalAddr())) {
+			t.Errorf("Via %s", via)
+		}
+		f := a.requests()[i].Flow
+		if f.Remote != r.c.LocalAddr().String() || f.Local != address(t, s, transport) {
+			t.Errorf("%+v", f)
+		}
+		s.Keep(f, time.Now().Add(time.Hour))
+		done := sendAsync(s, t.Context(), f)
+		request := r.next(t)
+		if via := field(request, "Via"); !strings.HasPrefix(via, "SIP/2.0/"+strings.ToUpper(transport)+" [::1]:") {
+			t.Errorf("our Via %s", via)
+		}
+		write(t, r.c, answerTo(request, "200 OK"))
+		if x := <-done; x.status != 200 {
+			t.Errorf("%+v", x)
+		}
+	}
+}
