@@ -176,7 +176,7 @@ func layOf(s control.Status, pool *harness.Pool) (lay, error) {
 	}
 	g := s.Groups[0]
 	for _, fe := range s.FrontEnds {
-		udp, err := harness.Address(fe, "udp")
+		udp, err := pool.Own(fe, "udp")
 		if err != nil {
 			return l, err
 		}

@@ -222,14 +222,45 @@ func FrontEnd(s control.Status, name routing.FrontEnd) (control.FrontEnd, error)
 	return control.FrontEnd{}, fmt.Errorf("no Front End %s in the status", name)
 }
 
-// Address is a Front End's own host:port for a transport.
-func Address(fe control.FrontEnd, transport string) (string, error) {
+// Own is a Front End's own host:port for a transport, which it does not share with the others.
+func (p *Pool) Own(fe control.FrontEnd, transport string) (string, error) {
 	for _, a := range fe.SIP {
-		if rest, ok := strings.CutPrefix(a, transport+":"); ok {
+		if rest, ok := strings.CutPrefix(a, transport+":"); ok && rest != p.SIP {
 			return rest, nil
 		}
 	}
 	return "", fmt.Errorf("%s has no %s address of its own in %v", fe.Name, transport, fe.SIP)
+}
+
+// Primaries says which Front End is primary of each user, by the user's name.
+func (p *Pool) Primaries(ctx context.Context) (map[string]routing.FrontEnd, error) {
+	s, err := p.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	primary := map[routing.Group]routing.FrontEnd{}
+	for _, g := range s.Groups {
+		if g.Primary != nil {
+			primary[g.ID] = *g.Primary
+		}
+	}
+	out, err := p.Run(ctx, "user", "list", "--json", "--limit", "0")
+	if err != nil {
+		return nil, err
+	}
+	users := map[string]routing.FrontEnd{}
+	for line := range bytes.Lines(out) {
+		var u struct {
+			AOR   string        `json:"aor"`
+			Group routing.Group `json:"group"`
+		}
+		if err := json.Unmarshal(line, &u); err != nil {
+			return nil, fmt.Errorf("rollcall user list: %w in %q", err, line)
+		}
+		name, _, _ := strings.Cut(strings.TrimPrefix(u.AOR, "sip:"), "@")
+		users[name] = primary[u.Group]
+	}
+	return users, nil
 }
 
 // Kill ends a Front End's process as kill -9 does and returns the moment just before.
@@ -267,4 +298,21 @@ func (p *Pool) owns(pid int) error {
 		return fmt.Errorf("pid %d is %s, not %s", pid, exe, p.Binary)
 	}
 	return nil
+}
+
+// Logs are what the pool's processes wrote: `rollcall up` itself and each log file in its data directory, by name.
+func (p *Pool) Logs() (map[string]string, error) {
+	logs := map[string]string{"up": p.Up.Output()}
+	files, err := filepath.Glob(filepath.Join(p.Data, "*.log"))
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			return nil, err
+		}
+		logs[filepath.Base(f)] = string(text)
+	}
+	return logs, nil
 }
