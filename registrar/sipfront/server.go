@@ -193,18 +193,17 @@ func (s *Server) message(p peer, m *message, raw []byte) {
 		s.refuse(p, m, refused)
 		return
 	}
-	switch m.method {
-	case "OPTIONS":
+	if m.method == "OPTIONS" {
 		s.reply(p, m, s.options(m))
-	case "INVITE", "CANCEL", "BYE", "SUBSCRIBE", "NOTIFY", "REFER", "INFO", "MESSAGE", "PRACK", "UPDATE", "PUBLISH":
-		s.reply(p, m, (&refusal{405, "Method Not Allowed"}).reply())
-	default:
-		s.reply(p, m, (&refusal{501, "Not Implemented"}).reply())
+		return
 	}
+	s.reply(p, m, (&refusal{405, "Method Not Allowed"}).reply())
 }
 
 func (s *Server) refuse(p peer, m *message, r *refusal) {
-	s.count.malformed.Add(1)
+	if r.status != 501 {
+		s.count.malformed.Add(1)
+	}
 	s.reply(p, m, r.reply())
 }
 

@@ -38,7 +38,7 @@ var tortureAnswers = map[string]struct {
 	"invalid/lwsstart":   {400, "§3.1.2.9"},
 	"invalid/mcl01":      {400, "§3.3.9 two Content-Length"},
 	"invalid/mismatch01": {400, "§3.1.2.17"},
-	"invalid/mismatch02": {400, "§3.1.2.18"},
+	"invalid/mismatch02": {501, "§3.1.2.18 the method is unknown, before it can mismatch"},
 	"invalid/multi01":    {400, "§3.3.8"},
 	"invalid/ncl":        {400, "§3.1.2.3"},
 	"invalid/novelsc":    {416, "§3.3.3"},

@@ -74,13 +74,6 @@ func (m *message) check() (parts, *refusal) {
 			return p, bad("More than one " + f.name)
 		}
 	}
-	if m.toErr != nil {
-		return p, badFor("To", m.toErr)
-	}
-	var err error
-	if p.from, err = registrar.ParseAddress(m.from.value); err != nil {
-		return p, badFor("From", err)
-	}
 	if m.callID.value == "" || strings.ContainsAny(m.callID.value, " \t,;") {
 		return p, bad("Malformed Call-ID")
 	}
@@ -89,6 +82,9 @@ func (m *message) check() (parts, *refusal) {
 		return p, bad("Malformed CSeq, or not below 2**31")
 	}
 	p.cseq = number
+	if !known(m.method) { // §8.2.1: before the rest is looked at
+		return p, &refusal{501, "Not Implemented"}
+	}
 	if method != m.method {
 		return p, bad("CSeq method is not the request's")
 	}
@@ -98,12 +94,18 @@ func (m *message) check() (parts, *refusal) {
 	if _, ok := decimal(m.maxFwd.value, 255); m.maxFwd.n == 1 && !ok {
 		return p, bad("Malformed Max-Forwards")
 	}
-	return p, m.checkURI(&p)
+	return p, m.checkAddresses(&p)
 }
 
-// checkURI judges the Request-URI (RFC 3261 §8.2.2.1).
-func (m *message) checkURI(p *parts) *refusal {
+// checkAddresses judges To, From and the Request-URI (RFC 3261 §8.2.2.1).
+func (m *message) checkAddresses(p *parts) *refusal {
+	if m.toErr != nil {
+		return badFor("To", m.toErr)
+	}
 	var err error
+	if p.from, err = registrar.ParseAddress(m.from.value); err != nil {
+		return badFor("From", err)
+	}
 	p.uri, err = registrar.ParseURI(m.uri)
 	switch {
 	case errors.Is(err, registrar.ErrScheme) || err == nil && p.uri.Scheme == "tel":
@@ -114,6 +116,16 @@ func (m *message) checkURI(p *parts) *refusal {
 		return bad("Request-URI has headers") // §19.1.1, table 1
 	}
 	return nil
+}
+
+// known reports whether a method is one of the registered ones; only REGISTER and OPTIONS are served.
+func known(method string) bool {
+	switch method {
+	case "REGISTER", "OPTIONS", "INVITE", "ACK", "CANCEL", "BYE", "SUBSCRIBE", "NOTIFY", "REFER", "INFO", "MESSAGE",
+		"PRACK", "UPDATE", "PUBLISH":
+		return true
+	}
+	return false
 }
 
 // version takes "SIP/2.0" apart; its letters have no case (§7.1).
