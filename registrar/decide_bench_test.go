@@ -48,6 +48,25 @@ func BenchmarkDecideRefresh(b *testing.B) {
 	}
 }
 
+// BenchmarkDecideTenContacts refreshes the last of ten, all of the same user.
+func BenchmarkDecideTenContacts(b *testing.B) {
+	p, set := DefaultPolicy(), Set{}
+	var req *Request
+	for i := range 10 {
+		req = benchRequest(1)
+		req.CallID = fmt.Sprintf("call%d", i)
+		req.Contacts[0] = Contact{URI: fmt.Sprintf("sip:alice@192.0.2.%d:5060;transport=tcp", i), Q: -1}
+		set = Decide(set, req, benchNow, p).Next
+	}
+	req.CSeq, req.Branch = 2, "z9hG4bKnext"
+	b.ReportAllocs()
+	for b.Loop() {
+		if d := Decide(set, req, benchNow, p); !d.Write || len(d.Next.Bindings) != 10 {
+			b.Fatal(d.Reply)
+		}
+	}
+}
+
 func BenchmarkEncode(b *testing.B) {
 	set := Decide(Set{}, benchRequest(1), benchNow, DefaultPolicy()).Next
 	b.ReportAllocs()

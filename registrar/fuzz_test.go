@@ -24,6 +24,9 @@ func FuzzParseURI(f *testing.F) {
 		if equalURI(a, b) != equalURI(b, a) {
 			t.Fatal("equal one way only")
 		}
+		if a != b && equalURI(a, b) != equalParsed(a, b) {
+			t.Fatal("the short cut leads elsewhere")
+		}
 		aor, err := ParseAOR(a)
 		if err != nil {
 			return

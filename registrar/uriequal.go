@@ -28,12 +28,48 @@ func equalURI(a, b string) bool {
 	if a == b {
 		return true
 	}
-	if len(a) < 4 || len(b) < 4 || !strings.EqualFold(a[:4], b[:4]) {
+	if len(a) < 4 || len(b) < 4 || strings.EqualFold(a[:4], "tel:") {
+		return equalParsed(a, b)
+	}
+	if !strings.EqualFold(a[:4], b[:4]) {
 		return false // another scheme; no need to parse
 	}
+	if differAtSight(a, b) {
+		return false
+	}
+	return equalParsed(a, b)
+}
+
+func equalParsed(a, b string) bool {
 	u, errU := ParseURI(a)
 	v, errV := ParseURI(b)
 	return errU == nil && errV == nil && u.Equal(v)
+}
+
+// differAtSight spares the parsing of two URIs with different users or hosts, which
+// is what the several contacts of a user mostly are. false says nothing.
+func differAtSight(a, b string) bool {
+	userA, hostA := sight(a)
+	userB, hostB := sight(b)
+	if strings.IndexByte(userA, '%') < 0 && strings.IndexByte(userB, '%') < 0 && userA != userB {
+		return true
+	}
+	return !strings.HasPrefix(hostA, "[") && !strings.EqualFold(hostA, hostB)
+}
+
+// sight cuts userinfo and host out of a URI; both are only meant for URIs that are well formed.
+func sight(s string) (user, host string) {
+	rest := s[strings.IndexByte(s, ':')+1:]
+	if at := strings.IndexByte(rest, '@'); at >= 0 {
+		user, rest = rest[:at], rest[at+1:]
+	}
+	for i := 0; i < len(rest); i++ {
+		switch rest[i] {
+		case ':', ';', '?':
+			return user, rest[:i]
+		}
+	}
+	return user, rest
 }
 
 // equalEscaped: a character and its escape are the same, unless the character is reserved.
