@@ -180,11 +180,14 @@ func parseQuotedEscapes(s string, i int) (value, rest string, err error) {
 }
 
 // quoted writes a quoted-string.
-func quoted(s string) string {
+func quoted(s string) string { return `"` + quotedText(s) + `"` }
+
+// quotedText is what stands between the quotes.
+func quotedText(s string) string {
 	if !strings.ContainsAny(s, `"\`) {
-		return `"` + s + `"`
+		return s
 	}
-	return `"` + strings.NewReplacer(`"`, `\"`, `\`, `\\`).Replace(s) + `"`
+	return strings.NewReplacer(`"`, `\"`, `\`, `\\`).Replace(s)
 }
 
 // SplitList splits a header field value at its commas, but not at those within

@@ -28,11 +28,13 @@ func (w *work) applyContacts() *Reply {
 		return w.removeAll()
 	}
 	for i := range w.req.Contacts {
-		step := w.put
+		var refusal *Reply
 		if w.granted[i] == 0 {
-			step = w.remove
+			refusal = w.remove(i)
+		} else {
+			refusal = w.put(i)
 		}
-		if refusal := step(i); refusal != nil {
+		if refusal != nil {
 			return refusal
 		}
 	}

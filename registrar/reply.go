@@ -72,8 +72,9 @@ func contactValue(b *Binding, now time.Time) string {
 		v = appendQ(v, b.Q)
 	}
 	if b.Instance != "" {
-		v = append(v, ";+sip.instance="...)
-		v = append(v, quoted("<"+b.Instance+">")...)
+		v = append(v, `;+sip.instance="<`...)
+		v = append(v, quotedText(b.Instance)...)
+		v = append(v, `>"`...)
 	}
 	if b.RegID != 0 {
 		v = append(v, ";reg-id="...)
