@@ -216,13 +216,17 @@ func (s *Server) admit(p peer, m *message, raw []byte) *Inbound {
 		s.reply(p, m, s.overload(m))
 		return nil
 	}
-	parts, refused := m.check()
 	var in *Inbound
+	defer func() {
+		if in == nil { // after a panic too
+			s.inflight.leave()
+		}
+	}()
+	parts, refused := m.check()
 	if refused == nil {
 		in, refused = m.inbound(parts, raw, s.cfg.Version)
 	}
 	if refused != nil {
-		s.inflight.leave()
 		s.refuse(p, m, refused)
 		return nil
 	}

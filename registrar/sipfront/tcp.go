@@ -104,7 +104,9 @@ func (c *conn) run() {
 		if err != nil {
 			return
 		}
-		c.waitRoom()
+		if c.waitRoom() && c.framer.partial() {
+			c.expect(c.s.cfg.HalfMessage) // the time that we didn't read is not the client's
+		}
 	}
 	c.finish()
 }
@@ -212,14 +214,14 @@ func (c *conn) next(aor registrar.AOR) *Inbound {
 	return nil
 }
 
-// waitRoom returns when another request may be read: a client that sends faster
-// than it is answered feels it in its own socket.
-func (c *conn) waitRoom() {
-	for {
+// waitRoom returns when another request may be read, and whether it had to wait:
+// a client that sends faster than it is answered feels it in its own socket.
+func (c *conn) waitRoom() (waited bool) {
+	for ; ; waited = true {
 		c.mu.Lock()
 		if c.inFlight < c.s.cfg.MaxConnInFlight {
 			c.mu.Unlock()
-			return
+			return waited
 		}
 		if c.room == nil {
 			c.room = make(chan struct{})
@@ -229,7 +231,7 @@ func (c *conn) waitRoom() {
 		select {
 		case <-room:
 		case <-ctx.Done():
-			return
+			return true
 		}
 	}
 }

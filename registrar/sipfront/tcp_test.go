@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -126,67 +127,6 @@ func TestBrokenStreams(t *testing.T) {
 				t.Error("the Handler saw it")
 			}
 		})
-	}
-}
-
-// A header section that never ends costs no more memory than the bound.
-func TestEndlessHeaderIsBounded(t *testing.T) {
-	f := framer{maxHeader: 1000, maxBody: 1000}
-	f.feed([]byte("REGISTER sip:example.test SIP/2.0\r\n"), func(frame) { t.Fatal("a frame") })
-	broken := 0
-	for range 300 {
-		f.feed([]byte("X: y\r\n"), func(fr frame) {
-			if fr.kind == frameBroken {
-				broken++
-			}
-		})
-		if broken > 0 {
-			break
-		}
-		if cap(f.pending) > 4000 {
-			t.Fatalf("holds %d bytes", cap(f.pending))
-		}
-	}
-	if broken != 1 || f.pending != nil {
-		t.Errorf("broken %d times, %d bytes held", broken, len(f.pending))
-	}
-}
-
-// Every way to cut a stream of messages and pings in two gives the same frames, and nothing is held in the end.
-func TestFramerCutAnywhere(t *testing.T) {
-	stream := "\r\n" + register("alice", 1) + "\r\n\r\n" + register("bob", 1, "Content-Length: 0 => l : 4") + "\r\n\r\n" + register("carol", 1)
-	frames := func(cuts ...int) (list []string) {
-		f := framer{maxHeader: 2000, maxBody: 100}
-		got := func(fr frame) {
-			if fr.kind == framePing {
-				list = append(list, "ping")
-			} else {
-				list = append(list, fr.msg.callID.value+" "+string(fr.raw[fr.head:]))
-			}
-		}
-		start := 0
-		for _, cut := range append(cuts, len(stream)) {
-			f.feed([]byte(stream[start:cut]), got)
-			start = cut
-		}
-		if f.partial() {
-			t.Fatalf("cuts %v: %q is left", cuts, f.pending)
-		}
-		return list
-	}
-	want := strings.Join(frames(), "|")
-	if want != "call-alice@192.0.2.10 |ping|call-bob@192.0.2.10 \r\n\r\n|call-carol@192.0.2.10 " {
-		t.Fatalf("%q", want)
-	}
-	for i := 1; i < len(stream); i++ {
-		if got := strings.Join(frames(i), "|"); got != want {
-			t.Fatalf("cut at %d: %q", i, got)
-		}
-		if i+1 < len(stream) {
-			if got := strings.Join(frames(i, i+1), "|"); got != want {
-				t.Fatalf("cut around %d: %q", i, got)
-			}
-		}
 	}
 }
 
@@ -386,4 +326,48 @@ func TestConnInFlight(t *testing.T) {
 		}
 		_ = r.c.Close()
 	})
+}
+
+// Half a message that lies unread because of MaxConnInFlight isn't held against the client.
+func TestHalfMessageBehindAHeldOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNet()
+		a := newAnswerer(func(_ context.Context, in *Inbound) []byte {
+			time.Sleep(20 * time.Second)
+			return in.Render(registrar.Reply{Status: 200, Reason: "OK"})
+		})
+		open(t, a, func(c *Config) { c.Net, c.Listen, c.MaxConnInFlight = n, n.listen(), 1 })
+		r := &reader{c: n.dial()}
+		second := register("bob", 1)
+		write(t, r.c, register("alice", 1)+second[:50])
+		go func() { _, _ = r.c.Write([]byte(second[50:])) }()
+		wantStatus(t, r.next(t), 200)
+		wantStatus(t, r.next(t), 200)
+		_ = r.c.Close()
+	})
+}
+
+// Close leaves no goroutine behind with real sockets either.
+func TestCloseLeavesNothing(t *testing.T) {
+	before := runtime.NumGoroutine()
+	a := newAnswerer(nil)
+	s := open(t, a, nil)
+	for i := range 20 {
+		r := &reader{c: dial(t, s, "tcp")}
+		write(t, r.c, register("alice", i))
+		wantStatus(t, r.next(t), 200)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if len(a.opened) != 20 || len(a.closed) != 20 || s.Flows() != 0 {
+		t.Errorf("%d flows opened, %d closed", len(a.opened), len(a.closed))
+	}
+	// A goroutine that Close has waited for may still be on its way out.
+	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			buf := make([]byte, 1<<16)
+			t.Fatalf("goroutines left:\n%s", buf[:runtime.Stack(buf, true)])
+		}
+	}
 }
