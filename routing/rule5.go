@@ -164,7 +164,7 @@ func (l *layout) moveSecondary(g, k int) bool {
 // deep reports whether the pool is small enough (groups times Front Ends) to look
 // also for exchanges of secondaries and for longer rings. In a larger one an
 // exchange with a tertiary is nearly always at hand, and the search costs too much.
-func (l *layout) deep() bool { return len(l.groups)*len(l.fes) <= 20_000 }
+func (l *layout) deep() bool { return len(l.groups)*len(l.fes) <= 2_500 }
 
 // moveSecondaryRound makes k the secondary of g in exchange for a chain of
 // neutral moves from k back to from.
