@@ -108,6 +108,8 @@ func BenchmarkFollow100k(b *testing.B) {
 		})
 	}
 	wg.Wait()
+	cpu := cpuTime()
+	defer func() { reportCPU(b, cpu, b.N*users) }()
 	for b.Loop() {
 		ctx, cancel := context.WithCancel(b.Context())
 		done := make(chan struct{})

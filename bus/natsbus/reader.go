@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	readAhead      = 1000 // messages a consumer may send ahead
+	readAhead      = 4000 // messages a consumer may send ahead
 	heartbeat      = time.Second
 	consumerIdle   = 30 * time.Second // the server forgets an abandoned consumer after that
 	reopenMax      = time.Second

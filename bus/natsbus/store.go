@@ -1,6 +1,7 @@
 package natsbus
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -70,18 +71,37 @@ func (b *Bus) acked(ctx context.Context, c *call) (uint64, error) {
 	if err != nil {
 		return 0, storeError(err)
 	}
+	return parseAck(msg.Data)
+}
+
+// parseAck returns the sequence from an acknowledgement, {"stream":"rollcall_bindings","seq":7}.
+// The usual one is read without a JSON decoder, which would be a third of what an append costs.
+func parseAck(data []byte) (uint64, error) {
+	if rest, ok := bytes.CutPrefix(data, []byte(`{"stream":"`)); ok {
+		_, rest, _ = bytes.Cut(rest, []byte(`"`))
+		rest, _ = bytes.CutPrefix(rest, []byte(`,"seq":`))
+		digits := 0
+		for digits < len(rest) && rest[digits] >= '0' && rest[digits] <= '9' {
+			digits++
+		}
+		if string(rest[digits:]) == "}" {
+			if seq, err := strconv.ParseUint(string(rest[:digits]), 10, 64); err == nil && seq > 0 {
+				return seq, nil
+			}
+		}
+	}
 	var ack struct {
 		Error *jetstream.APIError `json:"error"`
 		Seq   uint64              `json:"seq"`
 	}
-	if err := json.Unmarshal(msg.Data, &ack); err != nil {
+	if err := json.Unmarshal(data, &ack); err != nil {
 		return 0, fmt.Errorf("acknowledgement of the bus: %w", err)
 	}
 	if ack.Error != nil {
 		return 0, apiError(ack.Error)
 	}
 	if ack.Seq == 0 {
-		return 0, fmt.Errorf("acknowledgement of the bus has no sequence: %.100q", msg.Data)
+		return 0, fmt.Errorf("acknowledgement of the bus has no sequence: %.100q", data)
 	}
 	return ack.Seq, nil
 }
