@@ -43,7 +43,8 @@ type Scenario struct {
 	Mix        map[string]int         `yaml:"mix" json:"mix"`                           // behaviour: weight
 
 	Ramp       Ramp     `yaml:"ramp" json:"ramp"`
-	Duration   Duration `yaml:"duration" json:"duration"` // from the end of the ramp
+	Duration   Duration `yaml:"duration" json:"duration"`     // from the end of the ramp
+	Until      string   `yaml:"until" json:"until,omitempty"` // ends earlier, once this holds after the last event: "back >= 100%"
 	Events     []Event  `yaml:"events" json:"events,omitempty"`
 	Unregister bool     `yaml:"unregister" json:"unregister,omitempty"` // at the end, those phones that do
 
@@ -156,6 +157,11 @@ func (s *Scenario) Complete() error {
 	}
 	if s.Pool != nil {
 		setDefault(&s.Pool.FrontEnds, 3)
+	}
+	if s.Until != "" {
+		if _, err := ParseCondition(s.Until); err != nil {
+			return fmt.Errorf("until: %w", err)
+		}
 	}
 	for i := range s.Events {
 		if err := s.Events[i].complete(s); err != nil {
