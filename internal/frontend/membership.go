@@ -288,7 +288,8 @@ func (m *membership) self(now time.Time) routing.Self {
 func (m *membership) judge(ctx context.Context, p *peer, self routing.Self, now time.Time) {
 	was := p.verdict
 	p.verdict = routing.Judge(m.cfg.Rules, p.Evidence, self, now)
-	lostBus := !m.busLost.IsZero() && now.Sub(m.busLost) > m.cfg.Rules.FenceAfter/2
+	lostBus := !m.busLost.IsZero() && now.Sub(m.busLost) > m.cfg.Rules.FenceAfter/2 &&
+		now.Sub(p.Health.At) >= m.cfg.Rules.PulseEvery // else the answer to one probe would be the reason for the next
 	if p.verdict.ProbeHealth || lostBus {
 		m.askHealth(ctx, p)
 	}
