@@ -1,10 +1,12 @@
 package directory
 
 import (
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"rollcall/registrar"
@@ -56,41 +58,54 @@ func Encode(u User) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
+// storedUser is a record as it stands on the bus.
+type storedUser struct {
+	Group       *routing.Group    `json:"group"`
+	HA1         map[string]string `json:"ha1"`
+	MaxContacts int               `json:"max_contacts"`
+}
+
 // Decode reads a stored user. What it knows must be right; fields that it does
 // not know are a newer version's and are kept for the next Encode.
 func Decode(a registrar.AOR, value []byte) (User, error) {
-	var stored struct {
-		Group       *routing.Group    `json:"group"`
-		HA1         map[string]string `json:"ha1"`
-		MaxContacts int               `json:"max_contacts"`
+	stored, unknown, err := decodeFields(value)
+	if err == nil && stored.Group == nil {
+		err = errors.New("no group")
 	}
-	if err := json.Unmarshal(value, &stored); err != nil {
+	if err != nil {
 		return User{}, fmt.Errorf("user %s: stored record is damaged: %w", a, err)
 	}
-	if stored.Group == nil {
-		return User{}, fmt.Errorf("user %s: stored record is damaged: no group", a)
-	}
-	u := User{AOR: a, Group: *stored.Group, HA1: stored.HA1, MaxContacts: stored.MaxContacts}
+	u := User{AOR: a, Group: *stored.Group, HA1: stored.HA1, MaxContacts: stored.MaxContacts, unknown: unknown}
 	if err := check(u); err != nil {
 		return User{}, fmt.Errorf("user %s: stored record is damaged: %w", a, err)
 	}
-	u.unknown = unknownFields(value)
 	return u, nil
 }
 
-// unknownFields returns the fields of a record that this version has no use for.
-func unknownFields(value []byte) map[string]json.RawMessage {
-	var all map[string]json.RawMessage
-	if json.Unmarshal(value, &all) != nil {
-		return nil
+// decodeFields reads the fields that this version knows, and the others as they stand.
+func decodeFields(value []byte) (stored storedUser, unknown map[string]json.RawMessage, err error) {
+	// Nearly always there are no others, and one pass is enough.
+	strict := json.NewDecoder(bytes.NewReader(value))
+	strict.DisallowUnknownFields()
+	if strict.Decode(&stored) == nil {
+		if _, err := strict.Token(); err == io.EOF {
+			return stored, nil, nil
+		}
 	}
-	delete(all, "group")
-	delete(all, "ha1")
-	delete(all, "max_contacts")
-	if len(all) == 0 {
-		return nil
+	stored = storedUser{}
+	if err := json.Unmarshal(value, &stored); err != nil {
+		return stored, nil, err
 	}
-	return all
+	if err := json.Unmarshal(value, &unknown); err != nil {
+		return stored, nil, err
+	}
+	for _, known := range []string{"group", "ha1", "max_contacts"} {
+		delete(unknown, known)
+	}
+	if len(unknown) == 0 {
+		unknown = nil
+	}
+	return stored, unknown, nil
 }
 
 // check says what is wrong with a user that is to be stored or was read.

@@ -15,6 +15,7 @@ func TestDecode(t *testing.T) {
 		{"not JSON", `group=g1`, "damaged"},
 		{"cut off", `{"group":"g1"`, "damaged"},
 		{"something after it", `{"group":"g1"}{}`, "damaged"},
+		{"a brace too many", `{"group":"g1"}}`, "damaged"},
 		{"null", `null`, "no group"},
 		{"no group", `{"max_contacts":3}`, "no group"},
 		{"empty group", `{"group":""}`, "no group"},

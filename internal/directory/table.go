@@ -129,6 +129,9 @@ func (t *Table) changed(e bus.Entry) {
 		t.put(a, &row{revision: e.Revision, gone: true}, true)
 		return
 	}
+	if known := t.find(a); known != nil && known.revision >= e.Revision {
+		return // this process wrote it itself, or something newer
+	}
 	u, err := Decode(a, e.Value)
 	if err != nil {
 		t.damaged.Store(&err)

@@ -7,7 +7,9 @@ import (
 	"iter"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"rollcall/bus"
@@ -372,6 +374,27 @@ func TestImportKeepsFieldsOfANewerVersion(t *testing.T) {
 	if want := `{"group":"g01","ha1":{"MD5":"` + md5a + `"},"later":true}`; string(e.Value) != want {
 		t.Errorf("stored %s, want %s", e.Value, want)
 	}
+}
+
+// Acknowledgements that are lost on the way don't stop an import, and everybody is stored once.
+func TestImportWithLostAcknowledgements(t *testing.T) {
+	var n atomic.Int64
+	var in []User
+	for i := range 60 {
+		in = append(in, user(i))
+	}
+	synctest.Test(t, func(t *testing.T) {
+		b := membus.New(membus.Options{LoseAck: func(string, string) bool { return n.Add(1)%7 == 0 }}).Connect("test")
+		defer b.Close()
+		table := followed(t, b.Users(), 6)
+		if _, _, err := table.Import(t.Context(), seq(in...), nil); err != nil {
+			t.Fatal(err)
+		}
+		entries, err := b.Users().List(t.Context(), "")
+		if err != nil || len(entries) != 60 || table.Len() != 60 {
+			t.Errorf("%d stored, %d in the table, %v", len(entries), table.Len(), err)
+		}
+	})
 }
 
 // An error in the input stops the import; what came before is stored, nothing after.
