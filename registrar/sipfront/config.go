@@ -34,8 +34,8 @@ type Config struct {
 	MaxHeader       int // bytes of start line and header fields (default 16 KiB)
 	MaxBody         int // bytes of a body (default 16 KiB)
 
-	// RetryAfterMax is the longest Retry-After of an admission refusal; each
-	// client gets its own of 1 s up to this (default 30 s).
+	// RetryAfterMax bounds the Retry-After of an admission refusal (default 30 s).
+	// Each client gets its own, of 1 s up to what the measured pace makes of the backlog.
 	RetryAfterMax time.Duration
 	// TryingAfter is how long a REGISTER over UDP waits before it gets a 100 (RFC 4320 §4.1; default 3.5 s).
 	TryingAfter time.Duration

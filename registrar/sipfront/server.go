@@ -24,7 +24,7 @@ type Server struct {
 	cfg   Config
 	h     Handler
 	count counters
-	faces *rate.Limiter // bounds what is logged about faults
+	logs  *rate.Limiter // bounds what is logged about faults
 
 	// Set by Open.
 	ctx       context.Context
@@ -33,12 +33,14 @@ type Server struct {
 	listeners []net.Listener
 	addresses []string
 
+	closing  sync.Once
 	wg       sync.WaitGroup // all goroutines but the workers
 	workers  *workers
 	inflight inflight
 	streams  streams
 	kept     kept
 	sends    sends
+	pace     pace
 	chunks   sync.Pool // *[]byte to read connections into
 }
 
@@ -47,7 +49,7 @@ func New(cfg Config, h Handler) *Server {
 	cfg = cfg.withDefaults()
 	s := &Server{
 		cfg: cfg, h: h,
-		faces:    rate.NewLimiter(1, 5),
+		logs:     rate.NewLimiter(1, 5),
 		workers:  newWorkers(),
 		inflight: inflight{max: int64(cfg.MaxInFlight), udp: map[requestKey]*waiting{}},
 		streams:  streams{byID: map[uint64]*conn{}},
@@ -55,6 +57,7 @@ func New(cfg Config, h Handler) *Server {
 		sends:    sends{max: cfg.MaxSends, byBranch: map[string]*sending{}},
 	}
 	s.chunks.New = func() any { b := make([]byte, 4096); return &b }
+	s.pace.spread.Store(spread(0, 0, cfg.RetryAfterMax))
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -133,16 +136,15 @@ func (s *Server) closeListeners() {
 
 // Close closes listeners and connections and waits for every goroutine, the Handler's included.
 func (s *Server) Close() error {
-	if s.ctx.Err() != nil {
-		return nil
-	}
-	s.cancel()
-	s.closeListeners()
-	for _, c := range s.streams.shut() {
-		c.close(false)
-	}
-	s.wg.Wait()
-	s.workers.close()
+	s.closing.Do(func() {
+		s.cancel()
+		s.closeListeners()
+		for _, c := range s.streams.shut() {
+			c.close(false)
+		}
+		s.wg.Wait()
+		s.workers.close()
+	})
 	return nil
 }
 
@@ -247,6 +249,7 @@ func (s *Server) finish(p peer, in *Inbound, response []byte) {
 	if response != nil {
 		s.send(p, in.msg, response)
 	}
+	s.pace.finished.Add(1)
 	s.inflight.leave()
 }
 
@@ -254,7 +257,7 @@ func (s *Server) finish(p peer, in *Inbound, response []byte) {
 func (s *Server) recovered(then func()) {
 	if fault := recover(); fault != nil {
 		s.count.drop(DropPanic)
-		if s.faces.Allow() {
+		if s.logs.Allow() {
 			s.cfg.Log.Error("request failed by a fault of this program; please report it",
 				"fault", fmt.Sprint(fault), "stack", string(debug.Stack()))
 		}

@@ -25,7 +25,7 @@ func (s *Server) accept(l net.Listener) {
 			return
 		case err != nil: // most likely out of files: it is no use to try at once
 			s.count.acceptErrs.Add(1)
-			if s.faces.Allow() {
+			if s.logs.Allow() {
 				s.cfg.Log.Error("can't accept a connection", "local", local, "error", err)
 			}
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)

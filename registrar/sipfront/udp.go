@@ -143,13 +143,14 @@ func (s *Server) registerUDP(p peer, m *message, raw []byte) {
 // sweep sends 100 Trying for what waits long, until the server closes. One
 // ticker for all: a timer for each request would cost more than the request.
 func (s *Server) sweep() {
-	t := time.NewTicker(500 * time.Millisecond)
+	t := time.NewTicker(sweepEvery)
 	defer t.Stop()
 	for {
 		select {
 		case <-s.ctx.Done():
 			return
 		case now := <-t.C:
+			s.pace.measure(s.count.refused.Load(), int(s.inflight.n.Load()), s.cfg.RetryAfterMax)
 			render := func(m *message) []byte {
 				return m.render(registrar.Reply{Status: 100, Reason: "Trying"}, s.cfg.Version)
 			}
