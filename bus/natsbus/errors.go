@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 
 	"github.com/nats-io/nats.go"
@@ -12,9 +13,12 @@ import (
 	"rollcall/bus"
 )
 
+// isNetError reports whether err is of the network. It doesn't ask for a net.Error, because
+// any system call's error is one, a missing file's too. A "remote error" is a TLS refusal.
 func isNetError(err error) bool {
-	var netErr net.Error
-	return errors.As(err, &netErr)
+	var op *net.OpError
+	var dns *net.DNSError
+	return errors.As(err, &op) && op.Op != "remote error" || errors.As(err, &dns) || errors.Is(err, io.EOF)
 }
 
 // unsent turns nats.go's refusal to send into ErrUnavailable, if it is for want of a connection.
