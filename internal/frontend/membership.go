@@ -62,7 +62,6 @@ type peer struct {
 	suspected time.Time // first of an unbroken run of doubts; zero: none
 	pinging   int       // pings under way
 	asking    bool      // a health probe is under way
-	downSince time.Time // when the placement was seen to say that it is down
 	hasBus    bool      // said its health port, newest answer
 }
 
@@ -154,14 +153,14 @@ func (m *membership) tick(ping func(*peer)) {
 	if now.Sub(m.lastTick) > m.cfg.Rules.DownAfter/2 {
 		// This process was stopped for a while: the others' silence was its own.
 		m.logger.Warn("this process stood still; what it missed counts for nothing", "for", now.Sub(m.lastTick).Round(time.Millisecond))
-		for _, p := range m.peers {
-			p.FirstSeen = now
-			p.NobodySince = time.Time{}
-		}
+		m.listenAnew(now)
 	}
 	m.lastTick = now
 	switch {
 	case m.bus.Connected():
+		if !m.busLost.IsZero() {
+			m.listenAnew(now) // nobody could be heard meanwhile
+		}
 		m.busLost = time.Time{}
 	case m.busLost.IsZero():
 		m.busLost = now
@@ -172,6 +171,14 @@ func (m *membership) tick(ping func(*peer)) {
 	}
 	for _, p := range m.neighbours() {
 		ping(p)
+	}
+}
+
+// listenAnew lets silence up to now count for nothing.
+func (m *membership) listenAnew(now time.Time) {
+	for _, p := range m.peers {
+		p.FirstSeen = now
+		p.NobodySince = time.Time{}
 	}
 }
 
@@ -193,7 +200,7 @@ func (m *membership) heard(ctx context.Context, fe routing.FrontEnd, data []byte
 	}
 	m.post(ctx, func(now time.Time) {
 		q := m.peer(fe, now)
-		if q.Member.State == routing.Down && q.Member.Boot == p.Boot && now.Sub(q.downSince) < m.cfg.Rules.PulseEvery/2 {
+		if q.Member.State == routing.Down && q.Member.Boot == p.Boot && now.Sub(q.MemberSeen) < m.cfg.Rules.PulseEvery/2 {
 			return // sent before it died, and late
 		}
 		q.Pulse = routing.Pulse{At: now, Boot: p.Boot, State: p.State}
@@ -258,9 +265,8 @@ func (m *membership) learnMembers(now time.Time) {
 			continue
 		}
 		p := m.peer(fe, now)
-		if member.State == routing.Down && p.Member.State != routing.Down && p.Pulse.Boot == member.Boot {
-			// Somebody else saw it die: what we heard of it before counts for nothing.
-			p.Pulse, p.Ping, p.downSince = routing.Pulse{}, routing.Probe{}, now
+		if p.Member != member {
+			p.MemberSeen = now
 		}
 		p.Member = member
 	}
@@ -406,21 +412,15 @@ func byName(members []routing.Member) map[routing.FrontEnd]routing.Member {
 // back until enough Front Ends are there.
 func (m *membership) mayPlace(cur routing.Placement, members []routing.Member, now time.Time) bool {
 	up := 0
-	lives := false // somebody who is a member holds what he held
 	for _, mem := range members {
-		if mem.State != routing.Up && mem.State != routing.Draining {
-			continue
-		}
 		if mem.State == routing.Up {
 			up++
 		}
-		was, ok := cur.Members[mem.Name]
-		lives = lives || ok && was.Boot == mem.Boot && was.State != routing.Down
 	}
 	if up == 0 {
 		return false
 	}
-	if lives {
+	if !routing.NeedsForming(cur, members) {
 		return true
 	}
 	if m.started.IsZero() {
