@@ -28,8 +28,13 @@ type history struct {
 	cseq   uint32 // of the newest that was
 	gone   bool   // that was a de-registration
 	until  time.Time
+	flow   flow   // the connection that the binding lives on; nil over UDP
 	open   []sent // newer ones without a final answer: they may have been stored or not
 }
+
+// flow is a connection as the network sees it. When it closes, the pool may remove the
+// binding that lives on it (the connection's own end of it may not know yet).
+type flow interface{ Broken() bool }
 
 type sent struct {
 	cseq   uint32
@@ -73,16 +78,17 @@ func (m *model) refused(ph *Phone, cseq uint32) {
 
 // registered: the pool said 200; the binding lives until then at least.
 func (m *model) registered(ph *Phone, cseq uint32, until time.Time) {
-	m.acknowledged(ph, cseq, false, until)
+	flow, _ := ph.conn.(flow)
+	m.acknowledged(ph, cseq, false, until, flow)
 }
 
 // removed: the pool said 200 to a de-registration.
-func (m *model) removed(ph *Phone, cseq uint32) { m.acknowledged(ph, cseq, true, time.Time{}) }
+func (m *model) removed(ph *Phone, cseq uint32) { m.acknowledged(ph, cseq, true, time.Time{}, nil) }
 
-func (m *model) acknowledged(ph *Phone, cseq uint32, gone bool, until time.Time) {
+func (m *model) acknowledged(ph *Phone, cseq uint32, gone bool, until time.Time, f flow) {
 	m.mu.Lock()
 	h := m.historyLocked(ph)
-	h.known, h.cseq, h.gone, h.until = true, cseq, gone, until
+	h.known, h.cseq, h.gone, h.until, h.flow = true, cseq, gone, until, f
 	h.open = slices.DeleteFunc(h.open, func(s sent) bool { return s.cseq <= cseq })
 	m.ack++
 	m.mu.Unlock()
@@ -161,6 +167,9 @@ func (h *history) judgeAbsent(now time.Time) string {
 		if s.remove {
 			return ""
 		}
+	}
+	if h.flow != nil && h.flow.Broken() {
+		return ""
 	}
 	return fmt.Sprintf("no binding of %s, acknowledged with CSeq %d and good for %v more", h.phone, h.cseq, h.until.Sub(now))
 }

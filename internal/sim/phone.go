@@ -152,9 +152,8 @@ func (ph *Phone) Go() {
 			}
 			failures++
 			ph.pause(ph.retry(err, failures))
-			if ph.conn == nil {
-				ph.at++ // the next server
-			}
+			ph.hangUp()
+			ph.at++ // the next server (RFC 3263 §4.3)
 		}
 	})
 }

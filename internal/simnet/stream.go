@@ -268,6 +268,14 @@ func (c *conn) Close() error {
 	return nil
 }
 
+// Broken reports whether one of both ends is closed, whether or not the other one knows.
+// It is for who looks at the network from outside.
+func (c *conn) Broken() bool {
+	c.host.net.mu.Lock()
+	defer c.host.net.mu.Unlock()
+	return c.failed != nil || c.peer.failed != nil
+}
+
 // SetLinger is like net.TCPConn's: with 0, Close resets the connection.
 func (c *conn) SetLinger(sec int) error {
 	c.host.net.mu.Lock()
