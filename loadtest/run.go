@@ -201,7 +201,10 @@ func (r *run) ramp(ctx context.Context) (end time.Duration, err error) {
 	}
 	end = r.now()
 	r.phase = "steady"
-	return end, r.crew.same(ctx, request{Op: "begin", Name: "steady", At: end})
+	if err := r.crew.same(ctx, request{Op: "begin", Name: "steady", At: end}); err != nil || r.sc.RenewRate == 0 {
+		return end, err
+	}
+	return end, r.crew.same(ctx, request{Op: "renew", At: end + 100*time.Millisecond, Rate: r.sc.RenewRate})
 }
 
 // steady sees the events through until the end of the run.
@@ -332,7 +335,12 @@ func (r *run) collect(ctx context.Context, rampEnd, before time.Duration) (*repo
 		return nil, err
 	}
 	r.finish()
-	if err := r.crew.same(ctx, request{Op: "quit", Orderly: r.sc.Unregister}); err != nil {
+	quit := request{Op: "quit", At: 3 * time.Second}
+	if r.sc.Unregister { // at the rate at which they came, over all workers
+		quit.Rate = r.sc.Ramp.Rate / float64(len(r.crew.workers))
+		quit.At += time.Duration(float64(r.sc.Clients) / r.sc.Ramp.Rate * float64(time.Second))
+	}
+	if err := r.crew.same(ctx, quit); err != nil {
 		return nil, err
 	}
 	events, dropped := r.observer.sorted()

@@ -25,14 +25,14 @@ import (
 // request is what the coordinator asks of a worker; each gets one reply. Between
 // processes both are lines of JSON.
 type request struct {
-	Op      string        `json:"op"` // start, live, begin, cut, mark, freeze, quit
+	Op      string        `json:"op"` // start, live, begin, cut, mark, renew, freeze, quit
 	Share   *share        `json:"share,omitempty"`
 	Name    string        `json:"name,omitempty"`
-	At      time.Duration `json:"at,omitempty"`
+	At      time.Duration `json:"at,omitempty"` // of quit: how long it may take
 	Cut     float64       `json:"cut,omitempty"`
+	Rate    float64       `json:"rate,omitempty"`
 	All     bool          `json:"all,omitempty"`
 	Clients []int         `json:"clients,omitempty"`
-	Orderly bool          `json:"orderly,omitempty"`
 }
 
 type reply struct {
@@ -79,14 +79,16 @@ func (l *local) do(ctx context.Context, r request) (reply, error) {
 		l.e.Begin(r.Name, r.At)
 	case "cut":
 		l.e.Cut(r.Cut)
+	case "renew":
+		l.e.Renew(r.At, r.Rate)
 	case "mark":
 		l.e.Mark(affected(r), r.At)
 	case "freeze":
 		d := l.e.Freeze()
 		out.Data = &d
 	case "quit":
-		l.e.Quit(r.Orderly)
-		l.e.Drain(ctx, 3*time.Second)
+		l.e.Quit(r.Rate)
+		l.e.Drain(ctx, r.At)
 	default:
 		return out, fmt.Errorf("unknown request %q", r.Op)
 	}

@@ -189,15 +189,16 @@ func (e *Engine) Freeze() measure.Data {
 	return d
 }
 
-// Quit ends all phones in order (those that do unregister), or at once.
-func (e *Engine) Quit(orderly bool) {
-	kind := phone.Abandon
-	if orderly {
-		kind = phone.Quit
-	}
+// Quit ends all phones: in order (those that do unregister), so many a second, or at once when rate is 0.
+func (e *Engine) Quit(rate float64) {
+	from := e.now()
 	e.each(func(s *shard) {
-		for i := range s.phones {
-			s.handle(i, phone.Event{Kind: kind}, e.now())
+		for i, p := range s.phones {
+			ev := phone.Event{Kind: phone.Abandon}
+			if rate > 0 {
+				ev = phone.Event{Kind: phone.Quit, Time: from + time.Duration(float64(p.index-e.o.First)/rate*float64(time.Second))}
+			}
+			s.handle(i, ev, e.now())
 		}
 	})
 }

@@ -336,7 +336,7 @@ func TestCutAndQuit(t *testing.T) {
 		if len(d.Gaps) != 100 || d.Gaps[0].Cause != "cut" || d.Gaps[0].Back-d.Gaps[0].Lost != time.Second {
 			t.Errorf("%d gaps, %+v", len(d.Gaps), d.Gaps[:1])
 		}
-		g.e.Quit(true)
+		g.e.Quit(1000)
 		g.e.Drain(g.ctx, time.Second)
 		if l := g.e.Live(); l.States[phone.Off] != 200 || r.Stats().Removed != 200 {
 			t.Errorf("after quitting: %+v, %d removed", l, r.Stats().Removed)

@@ -59,6 +59,7 @@ const (
 	tExpire // the binding lapses
 	tKeep   // keep-alive
 	tPong   // pong overdue
+	tQuit   // end in order
 	timers
 )
 
@@ -168,14 +169,14 @@ const (
 	Cut     // the tester cut the connection
 	Mark    // the server of this phone was taken away; a connectionless phone counts its gap from Time
 	Renew   // refresh at Time, if registered
-	Quit    // end in order
+	Quit    // end in order, at Time
 	Abandon // end at once
 )
 
 // Event at a phone.
 type Event struct {
 	Kind    EventKind
-	Time    time.Duration // Mark: when the server was taken away; Renew: when to refresh
+	Time    time.Duration // Mark: when the server was taken away; Renew, Quit: when to
 	Text    string
 	Message *sipwire.Message
 }
@@ -220,7 +221,8 @@ func (p *Phone) Handle(ev Event, now time.Duration, out *Out) {
 			p.timer[tRefresh] = ev.Time
 		}
 	case Quit:
-		p.end(now, out)
+		p.timer[tQuit] = max(ev.Time, now)
+		p.tick(now, out)
 	case Abandon:
 		p.off(out)
 	}
@@ -260,6 +262,8 @@ func (p *Phone) fire(timer int, due, now time.Duration, out *Out) {
 		p.openGap("expired", due, out)
 	case tKeep:
 		p.keepAlive(now, out)
+	case tQuit:
+		p.end(now, out)
 	case tPong:
 		out.close(true)
 		p.lost("pong", now, out)

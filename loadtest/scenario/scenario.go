@@ -43,8 +43,9 @@ type Scenario struct {
 	Mix        map[string]int         `yaml:"mix" json:"mix"`                           // behaviour: weight
 
 	Ramp       Ramp     `yaml:"ramp" json:"ramp"`
-	Duration   Duration `yaml:"duration" json:"duration"`     // from the end of the ramp
-	Until      string   `yaml:"until" json:"until,omitempty"` // ends earlier, once this holds after the last event: "back >= 100%"
+	Duration   Duration `yaml:"duration" json:"duration"`               // from the end of the ramp
+	RenewRate  float64  `yaml:"renew_rate" json:"renew_rate,omitempty"` // after the ramp all clients refresh once, so many a second
+	Until      string   `yaml:"until" json:"until,omitempty"`           // ends earlier, once this holds after the last event: "back >= 100%"
 	Events     []Event  `yaml:"events" json:"events,omitempty"`
 	Unregister bool     `yaml:"unregister" json:"unregister,omitempty"` // at the end, those phones that do
 
@@ -192,6 +193,8 @@ func (s *Scenario) check() error {
 		return fmt.Errorf("ramp shape %q is none of even, burst, rising", s.Ramp.Shape)
 	case s.Clients < 1 || s.Clients > 1_000_000:
 		return fmt.Errorf("%d clients: from 1 to 1,000,000", s.Clients)
+	case s.RenewRate < 0:
+		return errors.New("renew_rate is below 0")
 	case s.Ramp.Rate <= 0:
 		return errors.New("the ramp needs a rate above 0")
 	case s.Expires.D() < time.Second:
