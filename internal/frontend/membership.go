@@ -421,6 +421,7 @@ func (m *membership) mayPlace(cur routing.Placement, members []routing.Member, n
 		return false
 	}
 	if !routing.NeedsForming(cur, members) {
+		m.started = time.Time{}
 		return true
 	}
 	if m.started.IsZero() {
