@@ -3,6 +3,7 @@ package control
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -74,22 +75,44 @@ func summary(s Status) string {
 
 func renderFrontEnds(fes []FrontEnd, width int) string {
 	t := grid{head: []string{"FRONT END", "STATE", "PRI", "SEC", "TER", "BINDINGS", "FLOWS", "PID", "SIP"}, left: []int{0, 1, 8}}
+	pool := poolAddresses(fes)
 	for _, fe := range fes {
 		pid := "-"
 		if fe.Pid != 0 && fe.State != routing.Down {
 			pid = fmt.Sprint(fe.Pid)
 		}
 		t.add(string(fe.Name), string(fe.State), fmt.Sprint(fe.Primaries), fmt.Sprint(fe.Secondaries), fmt.Sprint(fe.Tertiaries),
-			fmt.Sprint(fe.Bindings), fmt.Sprint(fe.Flows), pid, sipShort(fe.SIP))
+			fmt.Sprint(fe.Bindings), fmt.Sprint(fe.Flows), pid, sipShort(fe.SIP, pool))
 	}
-	return t.draw(width)
+	text := t.draw(width)
+	if len(pool) > 0 {
+		text += "and together at " + sipShort(pool, nil) + "\n"
+	}
+	return text
 }
 
-// sipShort joins the transports of each address: "127.0.0.1:5071 udp,tcp".
-func sipShort(sip []string) string {
+// poolAddresses returns the addresses that several Front Ends share.
+func poolAddresses(fes []FrontEnd) []string {
+	var shared []string
+	seen := map[string]int{}
+	for _, fe := range fes {
+		for _, s := range fe.SIP {
+			if seen[s]++; seen[s] == 2 {
+				shared = append(shared, s)
+			}
+		}
+	}
+	return shared
+}
+
+// sipShort joins the transports of each address, those in without left out: "127.0.0.1:5071 udp,tcp".
+func sipShort(sip, without []string) string {
 	var order []string
 	transports := map[string][]string{}
 	for _, s := range sip {
+		if slices.Contains(without, s) {
+			continue
+		}
 		transport, address, ok := strings.Cut(s, ":")
 		if _, _, err := net.SplitHostPort(address); !ok || err != nil {
 			transport, address = "", s
@@ -102,7 +125,7 @@ func sipShort(sip []string) string {
 	for i, a := range order {
 		order[i] = strings.TrimSpace(a + " " + strings.Join(transports[a], ","))
 	}
-	return strings.Join(order, " ")
+	return strings.Join(order, ", ")
 }
 
 // matrixLine is one row of the matrix: a group, or all groups that have their copies in the same places.
@@ -146,38 +169,49 @@ func renderMatrix(s Status, lines []matrixLine, width int) string {
 		columns += utf8.RuneCountInString(string(fe.Name)) + 2
 	}
 	wide := columns+36 <= width
+	many := len(lines) < len(s.Groups)
 	var t grid
+	if !many {
+		t.head, t.left = []string{"GROUP"}, []int{0}
+	}
 	if wide {
 		for _, fe := range s.FrontEnds {
 			t.head = append(t.head, string(fe.Name))
 		}
 	} else {
-		t.head = []string{"PRIMARY", "SECONDARY", "TERTIARY"}
-		t.left = []int{0, 1, 2}
+		first := len(t.head)
+		t.head = append(t.head, "PRIMARY", "SECONDARY", "TERTIARY")
+		t.left = append(t.left, first, first+1, first+2)
 	}
-	many := len(lines) < len(s.Groups)
 	t.head = append(t.head, "USERS", "BINDINGS")
 	if many {
-		t.head = append(t.head, "GROUPS")
+		t.head = append(t.head, "GROUPS", "")
+		t.left = append(t.left, len(t.head)-1)
 	}
-	t.head = append(t.head, "")
-	t.left = append(t.left, len(t.head)-1)
 	for _, line := range lines {
-		var cells []string
-		if wide {
-			for _, fe := range s.FrontEnds {
-				cells = append(cells, letter(line.copies, fe.Name))
-			}
-		} else {
-			cells = []string{dash(line.copies.Primary), dash(line.copies.Secondary), dash(line.copies.Tertiary)}
-		}
-		cells = append(cells, fmt.Sprint(line.users), fmt.Sprint(line.bindings))
-		if many {
-			cells = append(cells, fmt.Sprint(len(line.ids)))
-		}
-		t.add(append(cells, ranges(line.ids))...)
+		t.add(line.cells(s.FrontEnds, wide, many)...)
 	}
 	return t.draw(width)
+}
+
+// cells are a line's, in the order of renderMatrix's columns.
+func (l matrixLine) cells(fes []FrontEnd, wide, many bool) []string {
+	var cells []string
+	if !many {
+		cells = append(cells, string(l.ids[0]))
+	}
+	if wide {
+		for _, fe := range fes {
+			cells = append(cells, letter(l.copies, fe.Name))
+		}
+	} else {
+		cells = append(cells, dash(l.copies.Primary), dash(l.copies.Secondary), dash(l.copies.Tertiary))
+	}
+	cells = append(cells, fmt.Sprint(l.users), fmt.Sprint(l.bindings))
+	if many {
+		cells = append(cells, fmt.Sprint(len(l.ids)), ranges(l.ids))
+	}
+	return cells
 }
 
 func letter(c routing.Copies, fe routing.FrontEnd) string {
