@@ -69,6 +69,29 @@ type role struct {
 type reading struct {
 	perSecond float64
 	micros    map[string]float64
+	repeated  int // requests that SIPp sent again
+	failed    int // users that SIPp gave up
+}
+
+// failedMost is the share of users that may fail before a measurement doesn't count. SIPp gives a user
+// up when it is itself too slow and answers come while it waits for something else.
+const failedMost = 0.02
+
+// counts adds up what the SIPps say of the calls.
+func (l *load) counts(users int) (harness.SIPpCounts, error) {
+	var sum harness.SIPpCounts
+	for _, r := range l.runs {
+		c, err := r.Progress()
+		if err != nil {
+			return sum, err
+		}
+		sum.Failed += c.Failed
+		sum.Retransmissions += c.Retransmissions
+		if float64(sum.Failed) > failedMost*float64(users) {
+			return sum, fmt.Errorf("%d of %d users failed: %s", sum.Failed, users, r.Complaint())
+		}
+	}
+	return sum, nil
 }
 
 // measure loads the target and reads the roles' processor time over the window.
@@ -102,7 +125,11 @@ func measure(ctx context.Context, p plan, m mode, target string, users []harness
 	if err != nil {
 		return reading{}, fmt.Errorf("%s at %s: %w", m.name, target, err)
 	}
-	r := reading{perSecond: done / end.Sub(start).Seconds(), micros: map[string]float64{}}
+	counts, err := l.counts(len(users))
+	if err != nil {
+		return reading{}, fmt.Errorf("%s at %s: %w", m.name, target, err)
+	}
+	r := reading{perSecond: done / end.Sub(start).Seconds(), micros: map[string]float64{}, repeated: counts.Retransmissions, failed: counts.Failed}
 	for i, role := range roles {
 		r.micros[role.name] = float64((after[i] - before[i]).Microseconds()) / done
 	}
@@ -124,9 +151,6 @@ func processorTimes(roles []role) ([]time.Duration, time.Time, error) {
 func (l *load) registrations(start, end time.Time) (float64, error) {
 	var sum float64
 	for _, r := range l.runs {
-		if err := r.Failing(); err != nil {
-			return 0, err
-		}
 		samples, err := r.Samples()
 		if err != nil {
 			return 0, err

@@ -34,7 +34,7 @@ func measureProcessor(ctx context.Context, p plan) error {
 	t := table.NewWriter()
 	t.SetOutputMirror(os.Stdout)
 	t.SetTitle("Processor time per registration, µs (median of %d windows of %s, %d/s wanted over UDP)", p.repeats, p.window, p.rate)
-	header := table.Row{"", "reached/s"}
+	header := table.Row{"", "reached/s ¹", "faltered ²"}
 	for _, c := range columns {
 		header = append(header, c)
 	}
@@ -47,13 +47,14 @@ func measureProcessor(ctx context.Context, p plan) error {
 		if err != nil {
 			return err
 		}
-		line := table.Row{m.name, found.reached()}
+		line := table.Row{m.name, found.reached(), found.tainted()}
 		for _, c := range columns {
 			line = append(line, microseconds(median(found.micros[c])))
 		}
 		t.AppendRow(line)
 	}
 	t.Render()
+	fmt.Println("¹ At Kamailio / at the primary / at the relaying FE. ² Requests that SIPp repeated + users that it gave up, at each of them.")
 	fmt.Println("A registration is one 200 OK: one REGISTER, or two with its 401. The relaying FE holds no copy. Kamailio keeps its")
 	fmt.Println("bindings in memory and replicates nothing; the pool has stored each one, and three copies have it, when it answers.")
 	return nil
@@ -61,12 +62,16 @@ func measureProcessor(ctx context.Context, p plan) error {
 
 // findings of one mode: all readings by column, and the rates by what was loaded.
 type findings struct {
-	micros map[string][]float64
-	rates  [3][]float64 // Kamailio, primary, relaying
+	micros   map[string][]float64
+	rates    [3][]float64 // Kamailio, primary, relaying
+	repeated [3]int
+	failed   [3]int
 }
 
 func (f *findings) add(which int, r reading) {
 	f.rates[which] = append(f.rates[which], r.perSecond)
+	f.repeated[which] += r.repeated
+	f.failed[which] += r.failed
 	for name, v := range r.micros {
 		f.micros[name] = append(f.micros[name], v)
 	}
@@ -74,6 +79,11 @@ func (f *findings) add(which int, r reading) {
 
 func (f *findings) reached() string {
 	return fmt.Sprintf("%.0f / %.0f / %.0f", median(f.rates[0]), median(f.rates[1]), median(f.rates[2]))
+}
+
+// tainted is how often the load itself faltered.
+func (f *findings) tainted() string {
+	return fmt.Sprintf("%d+%d / %d+%d / %d+%d", f.repeated[0], f.failed[0], f.repeated[1], f.failed[1], f.repeated[2], f.failed[2])
 }
 
 func microseconds(v float64) string {

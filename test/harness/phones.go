@@ -25,6 +25,7 @@ type Phone struct {
 	Contact string
 	Acked   Acked
 	Sent    uint32 // CSeq of the newest REGISTER sent
+	Unsure  bool   // a REGISTER after Acked had no answer: whether it was stored is not known
 
 	socket    *socket
 	challenge *challenge
@@ -34,7 +35,7 @@ type Phone struct {
 type Acked struct {
 	CSeq    uint32 // 0: none
 	At      time.Time
-	Expires int // seconds granted
+	Expires int // seconds granted; 0: the removal was acknowledged
 }
 
 // NewPhones makes one phone for each user. tag keeps the Call-IDs of several sets of phones apart.
@@ -106,9 +107,11 @@ func (p *Phones) Each(parallel int, fn func(*Phone) error) error {
 // A final answer other than 200 is returned without an error.
 func (p *Phone) Register(ctx context.Context, target string, expires int) (Answer, error) {
 	a, cseq, err := p.exchange(ctx, target, p.Contact, expires, 0)
+	p.Unsure = p.Unsure || err != nil
 	if err != nil || a.Status != 200 {
 		return a, err
 	}
+	p.Unsure = false
 	granted, listed := p.expiry(a)
 	if !listed && expires > 0 {
 		return a, fmt.Errorf("the 200 does not list the contact that it acknowledges: %q", a.Headers["contact"])
@@ -124,6 +127,21 @@ func (p *Phone) MustRegister(ctx context.Context, target string, expires int) er
 		err = fmt.Errorf("REGISTER was answered %d %s", a.Status, a.Reason)
 	}
 	return err
+}
+
+// Unregister removes the binding (RFC 3261 §10.2.2). Only a 200 will do.
+func (p *Phone) Unregister(ctx context.Context, target string) error {
+	return p.MustRegister(ctx, target, 0)
+}
+
+// Twin is a second phone with the same user, Call-ID and Contact, whose CSeq goes on from here. Both may be used at the same time.
+func (p *Phone) Twin() *Phone {
+	twin := *p
+	if p.challenge != nil {
+		c := *p.challenge
+		twin.challenge = &c
+	}
+	return &twin
 }
 
 // Query asks for the current bindings with a REGISTER that has no Contact (RFC 3261 §10.2.3).
@@ -151,7 +169,8 @@ func (p *Phone) Kept(ctx context.Context, target string) error {
 	return p.Remembered(ctx, target)
 }
 
-// Listed checks that the acknowledged binding is listed, with the seconds that it must still have.
+// Listed checks that the acknowledged binding is listed, with the seconds that it must still have; or that
+// it is not listed, if its removal was acknowledged.
 func (p *Phone) Listed(ctx context.Context, target string) error {
 	if p.Acked.CSeq == 0 {
 		return nil // nothing was promised
@@ -161,6 +180,16 @@ func (p *Phone) Listed(ctx context.Context, target string) error {
 		return err
 	}
 	left, listed := p.expiry(a)
+	if p.Unsure && listed != (p.Acked.Expires > 0) {
+		return nil // the one without an answer may have been a removal, or a registration
+	}
+	if p.Acked.Expires == 0 {
+		if listed {
+			return fmt.Errorf("removed binding came back (200 to its removal at %s): the pool lists %q",
+				p.Acked.At.Format(time.TimeOnly), a.Headers["contact"])
+		}
+		return nil
+	}
 	if !listed {
 		return fmt.Errorf("acknowledged binding lost (CSeq %d, 200 at %s): the pool lists %q",
 			p.Acked.CSeq, p.Acked.At.Format(time.TimeOnly), a.Headers["contact"])
@@ -174,7 +203,7 @@ func (p *Phone) Listed(ctx context.Context, target string) error {
 
 // Remembered checks that the pool's binding has at least the acknowledged CSeq: it must refuse that one.
 func (p *Phone) Remembered(ctx context.Context, target string) error {
-	if p.Acked.CSeq == 0 {
+	if p.Acked.CSeq == 0 || p.Acked.Expires == 0 || p.Unsure {
 		return nil
 	}
 	a, err := p.Repeat(ctx, target, p.Acked.CSeq)

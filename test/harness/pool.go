@@ -52,8 +52,9 @@ type Pool struct {
 	HTTP      string
 	Data      string
 	FrontEnds int
-	Up        *Process
+	Up        *Process // without it the pool is over: `rollcall up`, or the bus of Parts
 	args      []string
+	reach     []string // how the client commands find it
 }
 
 // StartPool starts `rollcall up` and returns at once; see Ready.
@@ -69,6 +70,7 @@ func StartPool(o PoolOptions) (*Pool, error) {
 		Binary: o.Binary, SIP: local(base), HTTP: local(base + 1),
 		Data: filepath.Join(o.Dir, "data"), FrontEnds: o.FrontEnds,
 	}
+	p.reach = []string{"--data", p.Data}
 	p.args = []string{"up", "--frontends", strconv.Itoa(o.FrontEnds), "--sip", p.SIP, "--http", p.HTTP,
 		"--data", p.Data, "--domain", Domain}
 	if o.Groups > 0 {
@@ -125,7 +127,7 @@ func WriteUsers(file string, users []User) error {
 
 // Run runs a client command against the pool and returns its standard output.
 func (p *Pool) Run(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, p.Binary, append(args, "--data", p.Data)...)
+	cmd := exec.CommandContext(ctx, p.Binary, append(args, p.reach...)...)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	out, err := cmd.Output()

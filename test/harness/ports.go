@@ -2,7 +2,6 @@ package harness
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net"
 	"strconv"
@@ -76,12 +75,3 @@ func free(port int) bool {
 }
 
 func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
-
-// portOf returns the port of "host:port".
-func portOf(addr string) (int, error) {
-	_, s, err := net.SplitHostPort(addr)
-	if err != nil {
-		return 0, fmt.Errorf("address %q: %w", addr, err)
-	}
-	return strconv.Atoi(s)
-}

@@ -104,7 +104,7 @@ func (r *SIPpRun) Wait(ctx context.Context) (SIPpCounts, error) {
 	case err != nil:
 	case code != 0 || c.Failed > 0 || c.Unexpected > 0 || c.OK != len(r.spec.Users):
 		err = fmt.Errorf("%d calls of %d ended well, %d failed, %d messages were unexpected (exit code %d): %s",
-			c.OK, len(r.spec.Users), c.Failed, c.Unexpected, code, r.complaint())
+			c.OK, len(r.spec.Users), c.Failed, c.Unexpected, code, r.Complaint())
 	}
 	if err != nil {
 		return c, fmt.Errorf("sipp %s to %s over %s: %w", r.spec.Scenario, r.spec.Target, r.spec.Transport, err)
@@ -118,22 +118,18 @@ func (r *SIPpRun) Kill() error { return r.process.Kill() }
 // Pid of the SIPp process.
 func (r *SIPpRun) Pid() int { return r.process.Pid() }
 
-// Failing is an error if calls have failed so far, or if SIPp has ended.
-func (r *SIPpRun) Failing() error {
+// Progress is what SIPp has counted so far, a second ago at most. That SIPp has ended is an error.
+func (r *SIPpRun) Progress() (SIPpCounts, error) {
 	select {
 	case <-r.process.Exited():
-		return fmt.Errorf("sipp ended with exit code %d: %s", r.process.ExitCode(), r.complaint())
+		return SIPpCounts{}, fmt.Errorf("sipp ended with exit code %d: %s", r.process.ExitCode(), r.Complaint())
 	default:
 	}
-	c, err := r.counts()
-	if err == nil && c.Failed > 0 {
-		err = fmt.Errorf("%d calls of sipp failed: %s", c.Failed, r.complaint())
-	}
-	return err
+	return r.counts()
 }
 
-// complaint is the beginning of what SIPp wrote to its error file.
-func (r *SIPpRun) complaint() string {
+// Complaint is the beginning of what SIPp said of calls that failed.
+func (r *SIPpRun) Complaint() string {
 	b, err := os.ReadFile(filepath.Join(r.dir, "errors.txt"))
 	if err != nil {
 		return "no error file"
@@ -143,8 +139,11 @@ func (r *SIPpRun) complaint() string {
 
 func (r *SIPpRun) counts() (SIPpCounts, error) {
 	rows, err := readSemicolons(filepath.Join(r.dir, "stat.csv"))
-	if err != nil || len(rows) < 2 {
-		return SIPpCounts{}, fmt.Errorf("no statistics of sipp: %w", err)
+	if err == nil && len(rows) < 2 {
+		err = fmt.Errorf("%d lines", len(rows))
+	}
+	if err != nil {
+		return SIPpCounts{}, fmt.Errorf("statistics of sipp: %w", err)
 	}
 	last := rows[len(rows)-1]
 	var c SIPpCounts
@@ -173,7 +172,10 @@ func (r *SIPpRun) Samples() ([]Sample, error) {
 		return nil, fmt.Errorf("sipp's counts: %d files", len(files))
 	}
 	rows, err := readSemicolons(files[0])
-	if err != nil || len(rows) < 1 {
+	if err == nil && len(rows) == 0 {
+		err = fmt.Errorf("no lines")
+	}
+	if err != nil {
 		return nil, fmt.Errorf("sipp's counts: %w", err)
 	}
 	var samples []Sample

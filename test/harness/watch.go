@@ -21,7 +21,7 @@ type Watch struct {
 // Watch starts to listen to the pool's events. Up to 100,000 wait to be read; more are lost.
 func (p *Pool) Watch() (*Watch, error) {
 	r, w := io.Pipe()
-	process, err := Start(Spec{Path: p.Binary, Args: []string{"watch", "--json", "--data", p.Data}, Stdout: w})
+	process, err := Start(Spec{Path: p.Binary, Args: append([]string{"watch", "--json"}, p.reach...), Stdout: w})
 	if err != nil {
 		return nil, err
 	}
