@@ -92,7 +92,7 @@ func lookup(t map[string]any, path string) (float64, error) {
 	open := false
 	for name := range strings.SplitSeq(path, ".") {
 		m, ok := at.(map[string]any)
-		if !ok {
+		if !ok && !(open && at == nil) {
 			return 0, fmt.Errorf("report.json has no %q", path)
 		}
 		next, ok := m[name]

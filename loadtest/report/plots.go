@@ -88,14 +88,11 @@ func (r *Report) marks(p *plot.Plot, top float64) error {
 
 func (r *Report) plotRegistered() (string, error) {
 	p := newPlot("seconds since the first client", "clients registered")
-	var xy plotter.XYs
+	xy := plotter.XYs{{X: 0, Y: 0}}
 	top := 1.0
 	for i, n := range r.Series.Registered {
 		xy = append(xy, plotter.XY{X: float64(i+1) * r.Series.Step, Y: float64(n)})
 		top = max(top, float64(n))
-	}
-	if len(xy) == 0 {
-		return "", nil
 	}
 	l, err := line(xy, blue(), vg.Points(1.8))
 	if err != nil {
@@ -134,6 +131,7 @@ func (r *Report) plotRates() (string, error) {
 		if err != nil {
 			return "", err
 		}
+		l.StepStyle = plotter.MidStep
 		p.Add(l)
 		p.Legend.Add(s.name, l)
 	}

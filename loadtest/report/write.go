@@ -2,6 +2,7 @@ package report
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -61,7 +62,7 @@ func (r *Report) writeGaps(w io.Writer) error {
 		return err
 	}
 	rows := slices.Clone(r.rows)
-	slices.SortFunc(rows, func(a, b phone.Gap) int { return int(a.Lost-b.Lost) + (a.Client - b.Client) })
+	slices.SortFunc(rows, func(a, b phone.Gap) int { return cmp.Or(cmp.Compare(a.Lost, b.Lost), cmp.Compare(a.Client, b.Client)) })
 	for _, g := range rows {
 		first, gap, recovery, state := "", "", "", "unobserved"
 		if g.First != phone.Never {
@@ -171,9 +172,12 @@ func Compare(w io.Writer, nameA string, a *Report, nameB string, b *Report) erro
 	row("generator lag p99 ms", a.Generator.LagP99, b.Generator.LagP99)
 	row("generator CPU %", 100*a.Generator.CPUShare, 100*b.Generator.CPUShare)
 	out := t.Render() + "\n"
-	for name, r := range map[string]*Report{nameA: a, nameB: b} {
-		if r.Generator.Tainted {
-			out += fmt.Sprintf("%s is tainted: %s\n", name, r.Generator.Why)
+	for _, x := range []struct {
+		name string
+		r    *Report
+	}{{nameA, a}, {nameB, b}} {
+		if x.r.Generator.Tainted {
+			out += fmt.Sprintf("%s is tainted: %s\n", x.name, x.r.Generator.Why)
 		}
 	}
 	if a.Machine.CPU != b.Machine.CPU || a.Machine.CPUs != b.Machine.CPUs {
