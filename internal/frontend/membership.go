@@ -364,6 +364,8 @@ func (m *membership) members() []routing.Member {
 // considerPlacement computes the placement that follows from what is seen, and when it
 // differs tries to store it, when this Front End's turn by rank has come.
 func (m *membership) considerPlacement(ctx context.Context, now time.Time) {
+	due := m.due
+	m.due = time.Time{} // unless it turns out below that there still is something to wait for
 	if m.acting || m.fenced() || m.view() == nil || m.state() == routing.Joining {
 		return
 	}
@@ -381,17 +383,16 @@ func (m *membership) considerPlacement(ctx context.Context, now time.Time) {
 	plan := routing.PlanFor(cur, members)
 	if plan.Empty() {
 		m.settled = settled{epoch: cur.Epoch, members: byName(members)}
-		m.due = time.Time{}
 		return
 	}
-	if m.due.IsZero() {
-		m.due = now.Add(time.Duration(m.rank(members)) * rankApart)
+	if due.IsZero() {
+		due = now.Add(time.Duration(m.rank(members)) * rankApart)
 	}
-	if now.Before(m.due) {
+	if now.Before(due) {
+		m.due = due
 		return
 	}
 	m.acting = true
-	m.due = time.Time{}
 	change := m.explain(cur, plan, members, now)
 	m.probes.Go(func() { m.store(ctx, cur, plan, change) })
 }
