@@ -22,7 +22,8 @@ func busCommand() *cobra.Command {
 		Long: `Runs a NATS server that stores a pool's users, registrations and placement.
 'rollcall up' has one built in; this is for pools over several machines. Three
 of them, each with the others as --route, keep working when one is lost. Any
-nats-server with JetStream does as well, and is needed for TLS (configs/nats-cluster.conf).
+nats-server with JetStream does as well, and is needed for TLS: see
+configs/nats-cluster.conf.
 
 What is acknowledged has been written to the operating system, and is forced to
 the disk every second, or each time with --sync always.`,

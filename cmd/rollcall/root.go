@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"rollcall/loadtest/cli"
 )
 
 // Exit codes.
@@ -30,7 +32,7 @@ type console struct {
 // usageError is a mistake in how a command was called.
 type usageError struct{ error }
 
-// codedError is a failure that has an exit code of its own.
+// codedError is a failure that has an exit code of its own. When it wraps nothing, there is nothing to say.
 type codedError interface {
 	error
 	ExitCode() int
@@ -44,14 +46,17 @@ func run(ctx context.Context, args []string, con console) int {
 	if err == nil {
 		return exitFine
 	}
+	var coded codedError
+	if errors.As(err, &coded) && errors.Unwrap(coded) == nil {
+		return coded.ExitCode() // all is said already
+	}
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	fmt.Fprintln(con.err, "rollcall: "+line)
 	var usage usageError
-	var coded codedError
 	switch {
-	case errors.As(err, &coded):
+	case coded != nil:
 		return coded.ExitCode()
-	case errors.As(err, &usage), strings.HasPrefix(line, "unknown command"):
+	case errors.As(err, &usage), strings.HasPrefix(line, "unknown command"), strings.HasPrefix(line, "if any flags in the group"):
 		return exitUsage
 	}
 	return exitFailed
@@ -89,6 +94,7 @@ Start with 'rollcall up': a whole pool on this machine, with two users.`,
 	root.AddCommand(upCommand(), frontendCommand(), busCommand())
 	root.AddCommand(statusCommand(), explainCommand(), watchCommand())
 	root.AddCommand(userCommand())
+	root.AddCommand(cli.Command()) // storm
 	root.SetHelpCommandGroupID("look")
 	wrapArgs(root)
 	return root

@@ -20,9 +20,9 @@ func userImportCommand(r *reach) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Import users from a CSV or htdigest file",
-		Long: `Reads user,password (CSV) or user:realm:HA1 (as Apache's htdigest writes it). New
-users are spread over the routing groups; those that exist keep their group and
-get the new password. The whole file is checked before anything is stored.
+		Long: `Reads user,password (CSV) or user:realm:HA1 (as Apache's htdigest writes it).
+New users are spread over the routing groups; those that exist keep their group
+and get the new password. The whole file is checked before anything is stored.
 Running it again goes on from where an interrupted run ended.`,
 		Example: `  rollcall user import users.csv
   rollcall user import --format htdigest /etc/asterisk/users.htdigest`,
