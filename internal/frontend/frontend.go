@@ -235,11 +235,14 @@ func (f *FrontEnd) join(ctx context.Context) error {
 	if err := f.serveBus(ctx); err != nil {
 		return err
 	}
-	if err := f.users.Follow(ctx); err != nil {
+	if err := f.onBus(ctx, f.users.Follow); err != nil {
 		return fmt.Errorf("follow the users: %w", err)
 	}
 	placed := make(chan struct{})
-	if err := f.bus.Pool().Watch(ctx, "", f.poolChanged, func() { closeOnce(placed) }); err != nil {
+	watch := func(ctx context.Context) error {
+		return f.bus.Pool().Watch(ctx, "", f.poolChanged, func() { closeOnce(placed) })
+	}
+	if err := f.onBus(ctx, watch); err != nil {
 		return fmt.Errorf("watch the placement: %w", err)
 	}
 	for _, ready := range []<-chan struct{}{f.users.Ready(), placed} {
@@ -258,6 +261,22 @@ func (f *FrontEnd) join(ctx context.Context) error {
 	}
 	f.log.Info("up", "sip", f.sip.Addresses(), "users", f.users.Len(), "epoch", f.view.Load().epoch())
 	f.members.setState(routing.Up)
+	return nil
+}
+
+// onBus does what needs the bus, again and again while there is none: a Front End may
+// start before it. It returns nil when ctx ends.
+func (f *FrontEnd) onBus(ctx context.Context, do func(context.Context) error) error {
+	for warned := false; ctx.Err() == nil; warned = true {
+		err := do(ctx)
+		if err == nil || !errors.Is(err, bus.ErrUnavailable) {
+			return err
+		}
+		if !warned {
+			f.log.Warn("waiting for the bus", "err", err)
+		}
+		pause(ctx, storeRetry)
+	}
 	return nil
 }
 
