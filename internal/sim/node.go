@@ -94,6 +94,8 @@ func (f *node) kill() {
 	r.host.Kill()
 	r.cancel()
 	f.run = nil
+	f.pool.links.freeze(string(f.name), 0) // the next process doesn't stand still
+	f.pool.net.Freeze(string(f.name), 0)
 }
 
 // restart kills and starts.

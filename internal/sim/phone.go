@@ -32,6 +32,7 @@ type Phone struct {
 	callID    string
 	cseq      uint32
 	auth      digest
+	fickle    bool // Go de-registers now and then
 
 	wake chan struct{} // of size 1: Run should register now
 
@@ -148,6 +149,10 @@ func (ph *Phone) Go() {
 			if err == nil {
 				failures = 0
 				ph.idle()
+				if ph.fickle && hash(ph.pool.cfg.Seed, ph.name, "leave", fmt.Sprint(ph.cseq))%4 == 0 {
+					_ = ph.Unregister() // without an answer it has de-registered, or not
+					ph.pause(time.Duration(hash(ph.pool.cfg.Seed, ph.name, "away", fmt.Sprint(ph.cseq)) % uint64(5*time.Second)))
+				}
 				continue
 			}
 			failures++

@@ -70,6 +70,8 @@ type Pool struct {
 	bus   *membus.Bus
 	links *busLinks
 	logs  *tail
+	// replay are the flags that run this very scenario again.
+	replay string
 
 	fes      []*node
 	users    []user
@@ -99,6 +101,7 @@ func New(t testing.TB, cfg Config) *Pool {
 	t.Helper()
 	cfg = cfg.withDefaults()
 	p := &Pool{t: t, cfg: cfg, start: time.Now(), logs: &tail{start: time.Now()}}
+	p.replay = fmt.Sprintf("-run '^%s$' -seed %d", t.Name(), cfg.Seed)
 	p.ctx, p.stop = context.WithCancel(context.Background())
 	p.net = simnet.New(simnet.Options{Seed: cfg.Seed, Default: simnet.Link{Delay: 100 * time.Microsecond}})
 	p.net.SetLink(phones, frontEnds, cfg.Clients)
@@ -204,7 +207,7 @@ func (p *Pool) report() {
 	for _, b := range p.broken {
 		p.t.Error(b)
 	}
-	p.t.Logf("replay: go test ./internal/sim -cpu 1 -run '^%s$' -seed %d", p.t.Name(), p.cfg.Seed)
+	p.t.Logf("replay: go test ./internal/sim -cpu 1 %s", p.replay)
 	p.t.Log("what happened last:\n" + p.logs.String())
 }
 
