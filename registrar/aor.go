@@ -77,14 +77,20 @@ func writeCanonicalUser(b *strings.Builder, user string) {
 }
 
 func writeEscaped(b *strings.Builder, s string) {
+	b.Write(appendEscaped(make([]byte, 0, 64), s, classUser))
+}
+
+// appendEscaped escapes what is not in the class.
+func appendEscaped(v []byte, s string, allowed class) []byte {
 	const hex = "0123456789ABCDEF"
 	for i := 0; i < len(s); i++ {
-		if c := s[i]; isUser(c) {
-			b.WriteByte(c)
+		if c := s[i]; classes[c]&allowed != 0 {
+			v = append(v, c)
 		} else {
-			b.Write([]byte{'%', hex[c>>4], hex[c&15]})
+			v = append(v, '%', hex[c>>4], hex[c&15])
 		}
 	}
+	return v
 }
 
 // aorOf makes the AOR of an unescaped user and a domain.

@@ -228,6 +228,9 @@ func (w *work) result() (Set, []Change) {
 	if len(next) == 0 {
 		next = nil
 	}
+	if w.usesGRUU() || w.hasGenerations() {
+		w.generate(next, changes)
+	}
 	return Set{Bindings: next}, changes
 }
 

@@ -39,7 +39,6 @@ func makeClasses() (t [256]class) {
 	return t
 }
 
-func isUser(c byte) bool  { return classes[c]&classUser != 0 }
 func isToken(c byte) bool { return classes[c]&classToken != 0 }
 func isAlnum(c byte) bool { return classes[c]&classAlnum != 0 }
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }

@@ -53,6 +53,7 @@ func parseContact(s string) (Contact, error) {
 			c.Instance, ok = parseInstance(p.Value)
 		case "reg-id":
 			c.RegID, ok = parseRegID(p.Value)
+		case "pub-gruu", "temp-gruu": // the registrar's to give (RFC 5627 §5.1)
 		default:
 			writeParam(&others, p)
 		}

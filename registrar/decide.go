@@ -19,6 +19,7 @@ func Decide(cur Set, req *Request, now time.Time, p Policy) Decision {
 		(*work).checkThirdParty, // step 4
 		(*work).checkPath,       // RFC 3327 §5.3
 		(*work).checkContacts,   // step 6
+		(*work).checkGRUU,       // RFC 5627 §5.1
 		(*work).checkOutbound,   // RFC 5626 §6
 	}
 	for _, check := range checks {
@@ -90,7 +91,7 @@ func (w *work) checkDomain() *Reply {
 func (w *work) checkExtensions() *Reply {
 	var unknown []string
 	for _, tag := range w.req.Require {
-		if tag != "path" && tag != "outbound" {
+		if tag != "path" && tag != "outbound" && (tag != "gruu" || w.policy.GRUU == nil) {
 			unknown = append(unknown, tag)
 		}
 	}
@@ -262,6 +263,9 @@ func (s *Set) size() int {
 		b := &s.Bindings[i]
 		n += 112 + len(b.URI) + len(b.Instance) + len(b.Params) + len(b.CallID) + len(b.Branch) + len(b.UserAgent) +
 			len(b.Flow.FrontEnd) + len(b.Flow.Boot) + len(b.Flow.Transport) + len(b.Flow.Local) + len(b.Flow.Remote)
+		if b.Generation != 0 {
+			n += 10
+		}
 		for _, path := range b.Path {
 			n += 4 + len(path)
 		}

@@ -17,7 +17,7 @@ func fullSet() Set {
 				CallID:  "c1", CSeq: 4294967295, Branch: "z9hG4bK1", Path: []string{"<sip:p1;lr>", "<sip:p2;lr>"},
 				UserAgent: "Caf\xe9 1.0", // Latin-1, as the wire brings it
 				Flow:      Flow{FrontEnd: "fe1", Boot: "b", Transport: "tcp", Local: "l:1", Remote: "r:2", ID: 1<<63 + 1},
-				Created:   at(0), Refreshed: at(1), Expires: at(90),
+				Created:   at(0), Refreshed: at(1), Expires: at(90), Generation: 1<<63 + 9,
 			},
 			{Contact: contact("sip:b@h"), CallID: "c2", CSeq: 1, Created: at(2), Refreshed: at(2), Expires: at(60)},
 		},

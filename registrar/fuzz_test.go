@@ -80,7 +80,8 @@ func FuzzParseContacts(f *testing.F) {
 			return
 		}
 		for _, c := range contacts {
-			line := contactValue(&Binding{Contact: c, Expires: benchNow.Add(600e9)}, benchNow)
+			w := work{now: benchNow}
+			line := w.contactValue([]Binding{{Contact: c, Expires: benchNow.Add(600e9)}}, 0, false)
 			if strings.ContainsAny(line, "\r\n") {
 				t.Fatalf("%q breaks the line", line)
 			}

@@ -59,6 +59,8 @@ type Binding struct {
 	Created   time.Time // first registered; kept over refreshes
 	Refreshed time.Time // newest REGISTER that the store acknowledged
 	Expires   time.Time
+	// Generation of the temporary GRUUs of this instance; 0: it has none. See GRUU.
+	Generation uint64
 }
 
 // Set is all that is stored for one user.

@@ -3,7 +3,6 @@ package registrar
 import (
 	"strconv"
 	"strings"
-	"time"
 )
 
 // refuse makes a final answer that changes nothing.
@@ -43,8 +42,9 @@ func reason(status int) string {
 // accept: §10.3 step 8. The 200 lists every binding with the time it has left.
 func (w *work) accept(bindings []Binding) Reply {
 	headers := make([]Header, 0, len(bindings)+4)
+	gruus := w.usesGRUU()
 	for i := range bindings {
-		headers = append(headers, Header{"Contact", contactValue(&bindings[i], w.now)})
+		headers = append(headers, Header{"Contact", w.contactValue(bindings, i, gruus)})
 	}
 	if w.supports("path") { // RFC 3327 §5.3: only to those who know of it
 		for _, p := range w.req.Path {
@@ -61,8 +61,10 @@ func (w *work) accept(bindings []Binding) Reply {
 	return Reply{Status: 200, Reason: reason(200), Headers: headers}
 }
 
-// contactValue writes a binding as the client registered it, with what is left of its time.
-func contactValue(b *Binding, now time.Time) string {
+// contactValue writes binding i as the client registered it, with what is left of its
+// time, and with its GRUUs if they were asked for.
+func (w *work) contactValue(bindings []Binding, i int, gruus bool) string {
+	b := &bindings[i]
 	v := make([]byte, 0, 64+len(b.URI)+len(b.Instance)+len(b.Params))
 	v = append(v, '<')
 	v = append(v, b.URI...)
@@ -70,6 +72,9 @@ func contactValue(b *Binding, now time.Time) string {
 	if b.Q >= 0 {
 		v = append(v, ";q="...)
 		v = appendQ(v, b.Q)
+	}
+	if gruus && b.Generation != 0 {
+		v = w.appendGRUUs(v, b, bindings)
 	}
 	if b.Instance != "" {
 		v = append(v, `;+sip.instance="<`...)
@@ -83,7 +88,7 @@ func contactValue(b *Binding, now time.Time) string {
 	v = append(v, b.Params...)
 	v = append(v, ";expires="...)
 	// A binding in its grace period is alive: never 0, which would mean the contrary.
-	v = strconv.AppendInt(v, max(1, seconds(b.Expires.Sub(now))), 10)
+	v = strconv.AppendInt(v, max(1, seconds(b.Expires.Sub(w.now))), 10)
 	return string(v)
 }
 
