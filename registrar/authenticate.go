@@ -7,11 +7,13 @@ import (
 	"time"
 )
 
-// Authenticator checks digests (RFC 3261 §22, RFC 7616, RFC 8760). It keeps nothing
-// of its challenges: every Front End with the same Key accepts what another one asked for.
+// Authenticator checks digests (RFC 3261 §22, RFC 7616, RFC 8760) and bearer tokens (RFC 8898).
+// It keeps nothing of its challenges: every Front End with the same Key accepts what another one asked for.
 type Authenticator struct {
+	Schemes    []string // to challenge with, in this order; empty means SchemeDigest alone
 	Realm      string   // "" means the domain of the AOR
 	Key        []byte   // the pool's secret; at least 16 bytes
+	Previous   [][]byte // keys of before, whose nonces are still accepted
 	Algorithms []string // to challenge with, in this order; empty means MD5 alone
 	QOP        []string // auth, auth-int; empty means auth
 	// NonceLife is how long a nonce counts after it was issued; 0 means DefaultNonceLife.
@@ -23,6 +25,7 @@ type Authenticator struct {
 	Domain     string // sent when not empty
 	// MayRegister says who may register for whom; nil: everyone for himself.
 	MayRegister func(user, aor AOR) bool
+	Bearer      *Bearer   // of SchemeBearer
 	Rand        io.Reader // nil means crypto/rand
 }
 
@@ -53,45 +56,98 @@ func (a *Authenticator) Authenticate(req *Request, find func(AOR) (ha1 map[strin
 }
 
 // AuthenticateWith checks the request's credentials against the HA1s of the user
-// that they name (see HA1Key). ok: go on, with use as req.Nonce so that Decide
+// that they name (see HA1Key), or by their token. ok: go on, with use as req.Nonce so that Decide
 // remembers it; otherwise reply is the complete 401, 403 or 400. An unknown user
 // gets what a wrong password gets. cur is the set that Decide will be given: after a conflict, do both again.
 func (a *Authenticator) AuthenticateWith(cur Set, req *Request, find func(AOR) (ha1 map[string]string, ok bool), now time.Time) (user AOR, use NonceUse, reply Reply, ok bool) {
-	realm := a.realm(req)
-	stale, tried := false, 0
+	l := login{a: a, cur: cur, req: req, find: find, now: now, realm: a.realm(req)}
 	for _, value := range req.Authorization {
-		c, other, err := parseCredentials(value)
-		if err != nil {
-			return "", use, *refuse(400), false
-		}
-		if other || c.realm != realm {
-			continue // meant for somebody else
-		}
-		if !c.complete() {
-			return "", use, *refuse(400), false
-		}
-		if tried++; tried > maxCredentials {
-			break
-		}
-		n, user, proven := a.prove(&c, req, realm, find)
-		if !proven {
-			continue
-		}
-		if !now.Before(n.issued.Add(a.nonceLife())) {
-			stale = true
-			continue
-		}
-		use, fresh := a.count(&c, n, cur, req, now)
-		if !fresh {
-			stale = a.NC != NCStrict
-			continue
-		}
-		if !a.mayRegister(user, req.AOR) {
+		user, use, refusal, ok := l.try(value)
+		switch {
+		case refusal != nil:
+			return "", NonceUse{}, *refusal, false
+		case ok && !a.mayRegister(user, req.AOR):
 			return user, NonceUse{}, *refuse(403), false
+		case ok:
+			return user, use, Reply{}, true
 		}
-		return user, use, Reply{}, true
 	}
-	return "", NonceUse{}, a.challenge(realm, stale, now), false
+	return "", NonceUse{}, a.challenge(&l), false
+}
+
+// login is one request on its way through its credentials.
+type login struct {
+	a     *Authenticator
+	cur   Set
+	req   *Request
+	find  func(AOR) (map[string]string, bool)
+	now   time.Time
+	realm string
+
+	tried int    // credentials that were checked
+	stale bool   // a digest would have been right with a fresh nonce
+	fault string // of a token
+}
+
+// try checks one Authorization. Neither ok nor refused: the next one may do.
+func (l *login) try(value string) (user AOR, use NonceUse, refusal *Reply, ok bool) {
+	if l.a.offers(SchemeBearer) {
+		token, is, err := parseBearer(value)
+		if err != nil {
+			return "", use, refuse(400), false
+		}
+		if is {
+			user, ok = l.tryToken(token)
+			return user, use, nil, ok
+		}
+	}
+	if !l.a.offers(SchemeDigest) {
+		return "", use, nil, false
+	}
+	c, other, err := parseCredentials(value)
+	if err != nil {
+		return "", use, refuse(400), false
+	}
+	if other || c.realm != l.realm {
+		return "", use, nil, false // meant for somebody else
+	}
+	if !c.complete() {
+		return "", use, refuse(400), false
+	}
+	user, use, ok = l.tryDigest(&c)
+	return user, use, nil, ok
+}
+
+func (l *login) tryToken(token string) (AOR, bool) {
+	if l.tried++; l.tried > maxCredentials {
+		return "", false
+	}
+	user, err := l.a.Bearer.Check(token, l.now)
+	if err != nil {
+		l.fault = bearerFault(err)
+		return "", false
+	}
+	return user, true
+}
+
+func (l *login) tryDigest(c *credentials) (AOR, NonceUse, bool) {
+	if l.tried++; l.tried > maxCredentials {
+		return "", NonceUse{}, false
+	}
+	n, user, proven := l.a.prove(c, l.req, l.realm, l.find)
+	if !proven {
+		return "", NonceUse{}, false
+	}
+	if !l.now.Before(n.issued.Add(l.a.nonceLife())) {
+		l.stale = true
+		return "", NonceUse{}, false
+	}
+	use, fresh := l.a.count(c, n, l.cur, l.req, l.now)
+	if !fresh {
+		l.stale = l.a.NC != NCStrict
+		return "", NonceUse{}, false
+	}
+	return user, use, true
 }
 
 // prove: the nonce is ours and the response shows that the client knows the password.
@@ -161,28 +217,56 @@ func (a *Authenticator) count(c *credentials, n nonce, cur Set, req *Request, no
 	return use, w.isRetransmission()
 }
 
-// challenge is the complete 401, with one WWW-Authenticate for each algorithm.
-func (a *Authenticator) challenge(realm string, stale bool, now time.Time) Reply {
-	n, err := a.newNonce(realm, now)
-	if err != nil {
-		return *refuse(500)
-	}
-	var headers []Header
-	for _, algorithm := range a.algorithms() {
-		v := "Digest realm=" + quoted(realm) + `, nonce="` + n + `"`
-		if a.Domain != "" {
-			v += ", domain=" + quoted(a.Domain)
+// challenge is the complete 401, with one WWW-Authenticate for each scheme and algorithm.
+func (a *Authenticator) challenge(l *login) Reply {
+	headers := make([]Header, 0, 2)
+	for _, scheme := range a.schemes() {
+		if scheme == SchemeBearer && a.Bearer != nil {
+			headers = append(headers, Header{"WWW-Authenticate", a.Bearer.challenge(l.realm, l.fault)})
+			continue
 		}
-		if a.Opaque != "" {
-			v += ", opaque=" + quoted(a.Opaque)
+		if scheme != SchemeDigest {
+			continue
 		}
-		v += ", algorithm=" + algorithm + ", qop=" + quoted(strings.Join(a.qop(), ","))
-		if stale {
-			v += ", stale=true"
+		n, err := a.newNonce(l.realm, l.now)
+		if err != nil {
+			return *refuse(500)
 		}
-		headers = append(headers, Header{"WWW-Authenticate", v})
+		for _, algorithm := range a.algorithms() {
+			headers = append(headers, Header{"WWW-Authenticate", a.digestChallenge(n, algorithm, l)})
+		}
 	}
 	return *refuse(401, headers...)
+}
+
+func (a *Authenticator) digestChallenge(nonce, algorithm string, l *login) string {
+	v := SchemeDigest + " realm=" + quoted(l.realm) + `, nonce="` + nonce + `"`
+	if a.Domain != "" {
+		v += ", domain=" + quoted(a.Domain)
+	}
+	if a.Opaque != "" {
+		v += ", opaque=" + quoted(a.Opaque)
+	}
+	v += ", algorithm=" + algorithm + ", qop=" + quoted(strings.Join(a.qop(), ","))
+	if l.stale {
+		v += ", stale=true"
+	}
+	return v
+}
+
+func (a *Authenticator) schemes() []string {
+	if len(a.Schemes) == 0 {
+		return defaultSchemes[:]
+	}
+	return a.Schemes
+}
+
+// offers: a scheme that is not asked for is not accepted either.
+func (a *Authenticator) offers(scheme string) bool {
+	if scheme == SchemeBearer && a.Bearer == nil {
+		return false
+	}
+	return slices.Contains(a.schemes(), scheme)
 }
 
 func (a *Authenticator) realm(req *Request) string {
@@ -224,4 +308,5 @@ func (a *Authenticator) mayRegister(user, aor AOR) bool {
 var (
 	defaultAlgorithms = [1]string{MD5}
 	defaultQOP        = [1]string{"auth"}
+	defaultSchemes    = [1]string{SchemeDigest}
 )

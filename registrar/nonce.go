@@ -94,7 +94,7 @@ func (a *Authenticator) newNonce(realm string, now time.Time) (string, error) {
 	if _, err := io.ReadFull(source, b[nonceTime:nonceTime+nonceID]); err != nil {
 		return "", fmt.Errorf("make a nonce: %w", err)
 	}
-	a.sign(&b, realm)
+	sign(a.Key, &b, realm)
 	return base64.RawURLEncoding.EncodeToString(b[:]), nil
 }
 
@@ -107,9 +107,7 @@ func (a *Authenticator) readNonce(s, realm string) (nonce, bool) {
 	if _, err := base64.RawURLEncoding.Strict().Decode(b[:], []byte(s)); err != nil {
 		return nonce{}, false
 	}
-	want := b
-	a.sign(&want, realm)
-	if !hmac.Equal(want[:], b[:]) {
+	if !a.signed(&b, realm) {
 		return nonce{}, false
 	}
 	return nonce{
@@ -118,9 +116,23 @@ func (a *Authenticator) readNonce(s, realm string) (nonce, bool) {
 	}, true
 }
 
+// signed reports whether the pool's key, or one that it had before, made the keyed hash.
+func (a *Authenticator) signed(b *[nonceBytes]byte, realm string) bool {
+	want := *b
+	if sign(a.Key, &want, realm); hmac.Equal(want[:], b[:]) {
+		return true
+	}
+	for _, key := range a.Previous {
+		if sign(key, &want, realm); hmac.Equal(want[:], b[:]) {
+			return true
+		}
+	}
+	return false
+}
+
 // sign fills in the keyed hash.
-func (a *Authenticator) sign(b *[nonceBytes]byte, realm string) {
-	mac := hmac.New(sha256.New, a.Key)
+func sign(key []byte, b *[nonceBytes]byte, realm string) {
+	mac := hmac.New(sha256.New, key)
 	mac.Write(b[:nonceTime+nonceID])
 	io.WriteString(mac, realm)
 	var sum [sha256.Size]byte
