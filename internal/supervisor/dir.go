@@ -139,6 +139,9 @@ func FindPool(path string) (Pool, error) {
 	if path == Temp {
 		return Pool{}, errors.New("--data :temp: is a new directory each time: give the one that 'rollcall up' printed")
 	}
+	if path, err = filepath.Abs(path); err != nil {
+		return Pool{}, err
+	}
 	none := fmt.Errorf("no pool is running at %s: start one with 'rollcall up'", path)
 	p, err := readPool(path)
 	if errors.Is(err, os.ErrNotExist) {

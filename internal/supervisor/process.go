@@ -54,12 +54,12 @@ func (k *Keeper) Keep(ctx context.Context, c Command) error {
 		if k.Started != nil {
 			k.Started(c.Name, p.cmd.Process.Pid)
 		}
-		why, stopped := p.await(ctx, k.StopWithin)
+		stopped, err := p.await(ctx, k.StopWithin)
 		if stopped {
 			return nil
 		}
 		if k.Ended != nil {
-			k.Ended(c.Name, p.cmd.Process.Pid, why+lastLine(c.Log))
+			k.Ended(c.Name, p.cmd.Process.Pid, describeExit(err, c.Log))
 		}
 		if k.RestartAfter <= 0 {
 			<-ctx.Done()
@@ -110,11 +110,11 @@ func (k *Keeper) start(c Command) (*process, error) {
 }
 
 // await returns how the process ended by itself, or stops it when ctx ends.
-func (p *process) await(ctx context.Context, within time.Duration) (why string, stopped bool) {
+func (p *process) await(ctx context.Context, within time.Duration) (stopped bool, err error) {
 	defer p.log.Close()
 	select {
 	case err := <-p.ended:
-		return describeExit(err), false
+		return false, err
 	case <-ctx.Done():
 	}
 	p.stdin.Close() // not SIGTERM, which would make it leave the pool in good order: the pool itself ends
@@ -124,10 +124,11 @@ func (p *process) await(ctx context.Context, within time.Duration) (why string, 
 		syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // the group that was made for it
 		<-p.ended
 	}
-	return "", true
+	return true, nil
 }
 
-func describeExit(err error) string {
+// describeExit says how a process ended; of one that failed, what it said last.
+func describeExit(err error, log string) string {
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
@@ -136,7 +137,7 @@ func describeExit(err error) string {
 		if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 			return "killed by signal " + status.Signal().String()
 		}
-		return fmt.Sprintf("failed with exit code %d", exit.ExitCode())
+		return fmt.Sprintf("failed with exit code %d%s", exit.ExitCode(), lastLine(log))
 	}
 	return err.Error()
 }

@@ -29,7 +29,7 @@ type screen struct {
 	mu      sync.Mutex // guards what follows, and writing to out
 	notices []string
 	drawn   int    // lines to go back before drawing again
-	last    string // plain line written last
+	last    string // plain line or picture written last
 	wake    chan struct{}
 }
 
@@ -116,20 +116,24 @@ func (s *screen) trouble(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	line := "no status: " + err.Error()
-	if line == s.last {
-		return
-	}
-	s.last = line
 	if s.terminal {
 		columns, rows := s.size()
 		s.draw(fit([]string{line}, columns, rows))
 		return
 	}
+	if line == s.last {
+		return
+	}
+	s.last = line
 	fmt.Fprintln(s.out, time.Now().Format("15:04:05.000 ")+line)
 }
 
 // draw replaces what was drawn before: up, clear to the end of the screen, write.
 func (s *screen) draw(lines []string) {
+	picture := strings.Join(lines, "\n")
+	if picture == s.last {
+		return
+	}
 	var b strings.Builder
 	if s.drawn > 0 {
 		fmt.Fprintf(&b, "\x1b[%dA\r", s.drawn)
@@ -139,7 +143,7 @@ func (s *screen) draw(lines []string) {
 		b.WriteString(line)
 		b.WriteByte('\n')
 	}
-	s.drawn = len(lines)
+	s.drawn, s.last = len(lines), picture
 	_, _ = io.WriteString(s.out, b.String())
 }
 

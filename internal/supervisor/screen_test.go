@@ -59,6 +59,10 @@ func TestScreenTerminal(t *testing.T) {
 	s.show(healthy())
 	first := strings.Count(out.String(), "\n")
 	out.Reset()
+	s.show(healthy())
+	if out.String() != "" {
+		t.Errorf("drawn again without a change: %q", out.String())
+	}
 	rows = 6
 	s.show(healthy())
 	if !strings.HasPrefix(out.String(), fmt.Sprintf("\x1b[%dA\r\x1b[J", first)) {
