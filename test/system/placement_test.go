@@ -117,3 +117,29 @@ func TestFrozenFrontEndReturns(t *testing.T) {
 		refreshAll(t, pool, phones, target)
 	}
 }
+
+// After the whole pool was down nobody is connected, so primaries are placed freely, and evenly: the
+// first Front End to be back must not get them all.
+func TestPrimariesEvenAfterWholePool(t *testing.T) {
+	t.Parallel()
+	pool, before := startPool(t, harness.PoolOptions{})
+	if err := pool.Up.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := pool.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.WaitFor(t.Context(), 20*time.Second, "even primaries", func(s control.Status) error {
+		for i, fe := range s.FrontEnds {
+			if fe.State != routing.Up || fe.Boot == before.FrontEnds[i].Boot {
+				return fmt.Errorf("%s is %s", fe.Name, fe.State)
+			}
+			if want := len(s.Groups) / len(s.FrontEnds); fe.Primaries != want {
+				return fmt.Errorf("%s has %d primaries of %d, want %d", fe.Name, fe.Primaries, len(s.Groups), want)
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
