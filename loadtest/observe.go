@@ -18,10 +18,10 @@ const maxEvents = 10_000
 
 // observer keeps what happens around the clients: what the storm does, and what the pool says of itself.
 type observer struct {
-	start time.Time
 	flows bool // keep where each user is, for clients that cannot see their server go
 
 	mu      sync.Mutex
+	start   time.Time // of the run; zero before it, when events do not count yet
 	events  []report.Event
 	dropped int
 	homes   map[registrar.AOR]home
@@ -33,8 +33,25 @@ type home struct {
 	group routing.Group
 }
 
-func newObserver(start time.Time, flows bool) *observer {
-	return &observer{start: start, flows: flows, homes: map[registrar.AOR]home{}}
+func newObserver(flows bool) *observer {
+	return &observer{flows: flows, homes: map[registrar.AOR]home{}}
+}
+
+// begin sets the start of the run, from which on events count.
+func (o *observer) begin(start time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.start = start
+}
+
+// since is the run's time of t; before the start of the run it is negative.
+func (o *observer) since(t time.Time) float64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.start.IsZero() {
+		return -1
+	}
+	return t.Sub(o.start).Seconds()
 }
 
 func (o *observer) add(e report.Event) {
@@ -100,7 +117,7 @@ func (o *observer) placement(e control.Event) {
 			what string
 			at   time.Time
 		}{{"last sign of it", e.Timeline.LastSign}, {"suspected", e.Timeline.Suspected}, {"stored", e.Timeline.Stored}} {
-			if s := t.at.Sub(o.start).Seconds(); !t.at.IsZero() && s >= 0 {
+			if s := o.since(t.at); !t.at.IsZero() && s >= 0 {
 				o.add(report.Event{At: s, Source: string(e.FrontEnd), What: "placement " + t.what, Detail: fmt.Sprintf("epoch %d", e.Epoch)})
 			}
 		}
@@ -124,13 +141,13 @@ func (o *observer) at(s string) (float64, bool) {
 	if err != nil {
 		return 0, false
 	}
-	at := t.Sub(o.start).Seconds()
+	at := o.since(t)
 	return at, at >= 0
 }
 
 // clientsOf are the clients whose REGISTERs came in at one of these Front Ends or whose group has its primary
-// there. known is false when the pool said too little to tell; then all count.
-func (o *observer) clientsOf(fes []string, st *control.Status, aor func(i int) registrar.AOR, clients int) (hit []int, known bool) {
+// there, and how many clients' places are known at all.
+func (o *observer) clientsOf(fes []string, st *control.Status, aor func(i int) registrar.AOR, clients int) (hit []int, known int) {
 	primary := map[routing.Group]string{}
 	for _, g := range st.Groups {
 		if g.Primary != nil {
@@ -139,16 +156,15 @@ func (o *observer) clientsOf(fes []string, st *control.Status, aor func(i int) r
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	found := 0
 	for i := range clients {
 		h, ok := o.homes[aor(i)]
 		if !ok {
 			continue
 		}
-		found++
+		known++
 		if slices.Contains(fes, h.fe) || slices.Contains(fes, primary[h.group]) {
 			hit = append(hit, i)
 		}
 	}
-	return hit, found*100 >= clients*99
+	return hit, known
 }

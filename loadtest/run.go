@@ -115,10 +115,7 @@ func (r *run) clients(ctx context.Context) (rep *report.Report, err error) {
 		r.finish()
 		err = errors.Join(err, r.crew.close())
 	}()
-	_, before, err := r.startCPU(ctx)
-	if err != nil {
-		return nil, err
-	}
+	r.observer = newObserver(r.sc.Transport == "udp")
 	watchCtx, stopWatch := context.WithCancel(ctx)
 	defer stopWatch()
 	if r.pool != nil {
@@ -128,6 +125,14 @@ func (r *run) clients(ctx context.Context) (rep *report.Report, err error) {
 		}
 		defer wait()
 		defer stopWatch()
+		select { // it has no way to say that it hears: give it a moment, as registrations missed are places not known
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+	}
+	_, before, err := r.startCPU(ctx)
+	if err != nil {
+		return nil, err
 	}
 	rampEnd, err := r.ramp(ctx)
 	if err == nil {
@@ -165,7 +170,7 @@ func (r *run) startCPU(ctx context.Context) (engine.Live, time.Duration, error) 
 	if r.crew.processes {
 		r.start = r.start.Add(500*time.Millisecond + time.Duration(r.sc.Clients)*20*time.Microsecond)
 	}
-	r.observer = newObserver(r.start, r.sc.Transport == "udp")
+	r.observer.begin(r.start)
 	n := len(r.crew.workers)
 	_, err := r.crew.all(ctx, func(k int) request {
 		first, next := r.sc.Clients*k/n, r.sc.Clients*(k+1)/n
@@ -250,7 +255,7 @@ func (r *run) loop(ctx context.Context, events []scenario.Event, rampEnd time.Du
 			return err
 		}
 		r.progress(live, end, "")
-		next := min(end, r.now()+progressEvery)
+		next, acted := min(end, r.now()+progressEvery), false
 		for i, e := range events {
 			if fired[i] {
 				continue
@@ -260,7 +265,7 @@ func (r *run) loop(ctx context.Context, events []scenario.Event, rampEnd time.Du
 				due = r.condition(e, live, &held[i])
 			}
 			if due <= r.now() {
-				fired[i] = true
+				fired[i], acted = true, true
 				waiting--
 				r.phase = "after " + e.String()
 				r.act(ctx, e)
@@ -268,6 +273,9 @@ func (r *run) loop(ctx context.Context, events []scenario.Event, rampEnd time.Du
 				continue
 			}
 			next = min(next, due)
+		}
+		if acted {
+			continue // the state known is that of before
 		}
 		if done(live, waiting) {
 			return nil

@@ -115,14 +115,14 @@ func (s *shard) due() {
 		if at > now {
 			return
 		}
-		s.rec.Lag.Record(now - at)
+		s.rec.Lag(now - at)
 		s.handle(i, phone.Event{Kind: phone.Tick}, now)
 	}
 }
 
 func (s *shard) arrive(a arrival) {
 	p := &s.phones[a.slot]
-	s.rec.Lag.Record(s.e.now() - a.at)
+	s.rec.Lag(s.e.now() - a.at)
 	switch a.ev.Kind {
 	case phone.Connected, phone.ConnectFailed:
 		s.dialed(a)
@@ -267,7 +267,7 @@ func (s *shard) live() Live {
 	p := phases[len(phases)-1]
 	l := Live{States: s.states, Bound: s.rec.Bound, Gaps: s.rec.GapsOpen, OK: s.ok, Failed: s.failed, Lost: s.lost, Untried: s.untried, GapsClosed: s.back}
 	l.P99 = max(p.Register.Stats().P99, p.ReRegister.Stats().P99)
-	l.LagP99 = s.rec.Lag.Stats().P99
+	l.LagP99 = p.Lag.Stats().P99
 	return l
 }
 

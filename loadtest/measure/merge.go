@@ -26,7 +26,6 @@ func (d *Data) Merge(o *Data) {
 	}
 	d.Gaps = append(d.Gaps, o.Gaps...)
 	d.GapsDropped += o.GapsDropped
-	d.Lag.Merge(&o.Lag)
 }
 
 // Merge adds the counts of o.
@@ -49,6 +48,7 @@ func (p *Phase) Merge(o *Phase) {
 	p.Register.Merge(&o.Register)
 	p.ReRegister.Merge(&o.ReRegister)
 	p.Connect.Merge(&o.Connect)
+	p.Lag.Merge(&o.Lag)
 	p.First.Merge(o.First)
 	p.Re.Merge(o.Re)
 }

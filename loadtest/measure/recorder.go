@@ -35,6 +35,8 @@ type Phase struct {
 	ReRegister Hist `json:"re_register"`
 	Connect    Hist `json:"connect"`
 
+	Lag Hist `json:"lag"` // of the generator itself
+
 	First Window `json:"first"` // first registrations: first attempt to last success
 	Re    Window `json:"re"`
 }
@@ -85,7 +87,6 @@ type Data struct {
 	Series      []Bucket      `json:"series"`
 	Gaps        []phone.Gap   `json:"gaps"` // those not ended have Back = phone.Never
 	GapsDropped int           `json:"gaps_dropped"`
-	Lag         Hist          `json:"lag"`
 }
 
 // maxBuckets bounds the curve; later facts count in the last step.
@@ -125,6 +126,9 @@ func (r *Recorder) bucket(at time.Duration) *Bucket {
 	}
 	return &r.Series[i]
 }
+
+// Lag takes the generator's own delay in.
+func (r *Recorder) Lag(d time.Duration) { r.Phases[len(r.Phases)-1].Lag.Record(d) }
 
 // Fact takes one fact in, of the time at.
 func (r *Recorder) Fact(f *phone.Fact, at time.Duration) {

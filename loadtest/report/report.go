@@ -122,6 +122,8 @@ type Phase struct {
 	Failures   map[string]int `json:"failures"`
 	Responses  map[string]int `json:"responses"`
 	Lost       map[string]int `json:"lost_connections"`
+	LagP99     float64        `json:"lag_ms_p99"`
+	Tainted    bool           `json:"tainted"` // by the generator's lag in this phase
 }
 
 // Event on the run's time axis.
@@ -215,7 +217,7 @@ func (r *Report) phases(d *measure.Data) {
 		}
 		r.Phases = append(r.Phases, Phase{Name: p.Name, From: p.From.Seconds(), To: p.To.Seconds(), Gap: measure.Exact(gaps),
 			Register: p.Register.Stats(), ReRegister: p.ReRegister.Stats(), Rate: p.First.Rate(p.OK), ReRate: p.Re.Rate(p.ReOK),
-			Failures: p.Failed, Responses: p.Responses, Lost: p.Lost})
+			Failures: p.Failed, Responses: p.Responses, Lost: p.Lost, LagP99: p.Lag.Stats().P99, Tainted: p.Lag.Stats().P99 > r.limit()})
 	}
 }
 
@@ -240,22 +242,31 @@ func (r *Report) series(d *measure.Data, length time.Duration) {
 }
 
 func (r *Report) generator(in *Input) {
-	lag := in.Data.Lag.Stats()
-	limit := float64(in.Scenario.MaxLag.D()) / float64(time.Millisecond)
+	lag := in.Data.Total().Lag.Stats()
+	limit := r.limit()
 	g := Generator{LagP50: lag.P50, LagP99: lag.P99, LagMax: lag.Max, Workers: in.Workers,
-		Rule: fmt.Sprintf("tainted when lag_ms_p99 > %g (max_lag) or cpu_share > %g; lag is from the moment when a timer was due or "+
+		Rule: fmt.Sprintf("tainted when lag_ms_p99 of any phase > %g (max_lag) or cpu_share > %g; lag is from the moment when a timer was due or "+
 			"bytes were read to the moment when the client acted", limit, maxCPUShare)}
 	if in.Length > 0 && in.CPUs > 0 {
 		g.CPUShare = in.CPU.Seconds() / in.Length.Seconds() / float64(in.CPUs)
 	}
+	late := ""
+	for _, p := range r.Phases {
+		if p.Tainted {
+			late += fmt.Sprintf(", %.0f ms in the phase %q", p.LagP99, p.Name)
+		}
+	}
 	switch {
-	case g.LagP99 > limit:
-		g.Tainted, g.Why = true, fmt.Sprintf("its own lag reached %.1f ms (p99): figures may be that much too large", g.LagP99)
+	case late != "":
+		g.Tainted, g.Why = true, "its own lag (p99) was"+late[1:]+": figures of that phase may be that much too large"
 	case g.CPUShare > maxCPUShare:
 		g.Tainted, g.Why = true, fmt.Sprintf("it took %.0f %% of all CPUs: the registrar may have been short of them", 100*g.CPUShare)
 	}
 	r.Generator = g
 }
+
+// limit of the generator's lag, in ms.
+func (r *Report) limit() float64 { return float64(r.Scenario.MaxLag.D()) / float64(time.Millisecond) }
 
 func (r *Report) notes(d *measure.Data) {
 	note := func(format string, args ...any) { r.Notes = append(r.Notes, fmt.Sprintf(format, args...)) }
