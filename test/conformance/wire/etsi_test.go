@@ -7,8 +7,8 @@ import "testing"
 // the standard covers; see docs/CONFORMANCE.md for what that says and what it doesn't.
 
 const (
-	first  = "Contact: <sip:a@192.0.2.1>"
-	second = "<sip:b@192.0.2.2>"
+	first     = "Contact: <sip:a@192.0.2.1>"
+	second    = "<sip:b@192.0.2.2>"
 	noExpires = "Expires: 600 => "
 )
 
