@@ -221,6 +221,16 @@ func (f *FrontEnd) Run(ctx context.Context) error {
 		}
 		return nil
 	})
+	g.Go(func() error {
+		select {
+		case <-ctx.Done():
+		case <-f.drain:
+			if f.members.state() == routing.Joining { // nothing is here yet, and joining may wait for the bus for long
+				stop()
+			}
+		}
+		return nil
+	})
 	err = g.Wait()
 	closeErr := f.sip.Close()
 	f.work.Wait()
