@@ -94,3 +94,12 @@ func hexSize(name string) int {
 	}
 	return 2 * sha256.Size
 }
+
+// Offers returns the algorithms that the Authenticator challenges with: those whose HA1s it needs.
+func (a *Authenticator) Offers() []string {
+	offers := make([]string, len(a.algorithms()))
+	for i, s := range a.algorithms() {
+		offers[i], _ = baseAlgorithm(s)
+	}
+	return offers
+}

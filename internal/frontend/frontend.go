@@ -154,6 +154,7 @@ func New(cfg Config, deps Deps) (*FrontEnd, error) {
 		gates: newGates(), turns: newTurns(), flows: newFlows(),
 		relaySlots: make(chan struct{}, cfg.SIP.MaxInFlight), drain: make(chan struct{}),
 	}
+	f.users.KeepOnly(f.auth.Offers())
 	for _, d := range cfg.Domains {
 		delete(f.aliases, d) // a domain that is an address is itself
 	}
