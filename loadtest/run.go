@@ -41,6 +41,7 @@ type Progress struct {
 const (
 	progressEvery = 200 * time.Millisecond
 	maxSteps      = 3000 // of the curve over time
+	untilAfter    = time.Second
 )
 
 // run is one run of a scenario.
@@ -226,7 +227,8 @@ func (r *run) steady(ctx context.Context, rampEnd time.Duration) error {
 		return err
 	}
 	return r.loop(ctx, events, rampEnd, func(l engine.Live, waiting int) bool {
-		return r.now() >= end || waiting == 0 && until(l)
+		// Not at once after an event: what it takes away is not noticed in the same moment.
+		return r.now() >= end || waiting == 0 && r.now() >= r.marked+untilAfter && until(l)
 	}, end)
 }
 

@@ -45,7 +45,7 @@ type Scenario struct {
 	Ramp       Ramp     `yaml:"ramp" json:"ramp"`
 	Duration   Duration `yaml:"duration" json:"duration"`               // from the end of the ramp
 	RenewRate  float64  `yaml:"renew_rate" json:"renew_rate,omitempty"` // after the ramp all clients refresh once, so many a second
-	Until      string   `yaml:"until" json:"until,omitempty"`           // ends earlier, once this holds after the last event: "back >= 100%"
+	Until      string   `yaml:"until" json:"until,omitempty"`           // ends earlier, once this holds a second or more after the last event: "back >= 100%"
 	Events     []Event  `yaml:"events" json:"events,omitempty"`
 	Unregister bool     `yaml:"unregister" json:"unregister,omitempty"` // at the end, those phones that do
 
