@@ -216,6 +216,8 @@ func (w *work) result() (Set, []Change) {
 				if b.Expires.Before(w.live[n].Expires) {
 					kind = Shortened
 				}
+			} else {
+				b.Created = firstFree(next, b.Created)
 			}
 			next = append(next, b)
 			changes = append(changes, Change{kind, b})
@@ -232,6 +234,17 @@ func (w *work) result() (Set, []Change) {
 		w.generate(next, changes)
 	}
 	return Set{Bindings: next}, changes
+}
+
+// firstFree is the first millisecond from t on in which no binding was created: that
+// time is a contact's name (see contactID).
+func firstFree(bindings []Binding, t time.Time) time.Time {
+	for i := 0; i < len(bindings); i++ {
+		if bindings[i].Created.Equal(t) {
+			t, i = t.Add(time.Millisecond), -1
+		}
+	}
+	return t
 }
 
 // binding makes the binding of contact i.

@@ -214,7 +214,7 @@ func (a *Authenticator) count(c *credentials, n nonce, cur Set, req *Request, no
 		return use, true
 	}
 	w := work{cur: cur, req: req, now: now, live: cur.Bindings}
-	return use, w.isRetransmission()
+	return use, w.isRetransmission() || cur.repeatsSubscribe(req)
 }
 
 // challenge is the complete 401, with one WWW-Authenticate for each scheme and algorithm.

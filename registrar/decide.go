@@ -64,6 +64,7 @@ func (w *work) update() Decision {
 	}
 	next.Removed = newest(append(recentRemovals(w.cur.Removed, w.now), w.removed...), maxRemoved)
 	next.Nonces = useNonce(w.cur.Nonces, w.req.Nonce, w.now)
+	next.Subscriptions = w.cur.Subscriptions
 	if refusal := w.checkSize(next); refusal != nil {
 		return Decision{Next: w.cur, Reply: *refusal}
 	}

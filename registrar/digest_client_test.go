@@ -27,6 +27,9 @@ func answer(t testing.TB, user, password, algorithm, nonce, qop string, nc int, 
 		ha1 = h(ha1 + ":" + nonce + ":0a4f113b")
 	}
 	a2 := "REGISTER:" + req.RequestURI
+	if req.Method != "" {
+		a2 = req.Method + ":" + req.RequestURI
+	}
 	if qop == "auth-int" {
 		a2 += ":" + h(string(req.Body))
 	}

@@ -12,8 +12,8 @@ import (
 // A stored record is a header that can be read at a glance, then the set as CBOR:
 //
 //	byte  0      version, 1
-//	bytes 1-2    number of bindings, big endian
-//	bytes 3-8    earliest expiry of a binding, milliseconds since 1970, big endian; 0 when there is none
+//	bytes 1-2    number of bindings, big endian; the top bit is set when there are subscriptions
+//	bytes 3-8    earliest expiry of a binding or subscription, milliseconds since 1970, big endian; 0 when there is none
 //	bytes 9-14   latest expiry
 //	bytes 15-    CBOR map with small integers as keys; unknown keys are ignored
 const (
@@ -21,12 +21,16 @@ const (
 	recordHeader  = 15
 	maxStored     = 1 << 20 // no record that a bus would carry is longer
 	maxBindings   = 1 << 12
+
+	subscribedFlag = 1 << 15 // in the number of bindings
 )
 
 type storedSet struct {
 	Bindings []storedBinding `cbor:"1,keyasint,omitempty"`
 	Removed  []storedRemoval `cbor:"2,keyasint,omitempty"`
 	Nonces   []storedNonce   `cbor:"3,keyasint,omitempty"`
+
+	Subscriptions []storedSubscription `cbor:"4,keyasint,omitempty"`
 }
 
 type storedBinding struct {
@@ -105,20 +109,30 @@ func EncodeSet(s Set) ([]byte, error) {
 	for _, n := range s.Nonces {
 		w.Nonces = append(w.Nonces, storedNonce{n.ID, n.NC, millis(n.Until)})
 	}
+	n := uint16(len(s.Bindings))
+	for i := range s.Subscriptions {
+		w.Subscriptions = append(w.Subscriptions, storeSubscription(&s.Subscriptions[i]))
+		n |= subscribedFlag
+		e := w.Subscriptions[i].Expires
+		if first == 0 || e < first {
+			first = e
+		}
+		last = max(last, e)
+	}
 	body, err := encoder.Marshal(&w)
 	if err != nil {
 		return nil, fmt.Errorf("encode bindings: %w", err)
 	}
 	data := make([]byte, recordHeader, recordHeader+len(body))
 	data[0] = recordVersion
-	binary.BigEndian.PutUint16(data[1:], uint16(len(s.Bindings)))
+	binary.BigEndian.PutUint16(data[1:], n)
 	putUint48(data[3:], uint64(first))
 	putUint48(data[9:], uint64(last))
 	return append(data, body...), nil
 }
 
-// PeekSet reads the number of bindings, and the earliest and latest expiry (zero
-// when there are none), without decoding the bindings.
+// PeekSet reads the number of bindings, and the earliest and latest expiry of bindings and
+// subscriptions (zero when there are none), without decoding them.
 func PeekSet(data []byte) (n int, first, last time.Time, err error) {
 	switch {
 	case len(data) < recordHeader:
@@ -128,7 +142,7 @@ func PeekSet(data []byte) (n int, first, last time.Time, err error) {
 	case data[0] != recordVersion:
 		return 0, first, last, fmt.Errorf("stored bindings: version %d is not known; a newer program wrote it", data[0])
 	}
-	n = int(binary.BigEndian.Uint16(data[1:]))
+	n = int(binary.BigEndian.Uint16(data[1:]) &^ subscribedFlag)
 	return n, timeOf(int64(uint48(data[3:]))), timeOf(int64(uint48(data[9:]))), nil
 }
 
@@ -158,6 +172,9 @@ func DecodeSet(data []byte) (Set, error) {
 	}
 	for _, u := range w.Nonces {
 		s.Nonces = append(s.Nonces, NonceUse{u.ID, u.NC, timeOf(u.Until)})
+	}
+	for i := range w.Subscriptions {
+		s.Subscriptions = append(s.Subscriptions, w.Subscriptions[i].load())
 	}
 	return s, nil
 }

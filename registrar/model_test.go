@@ -336,7 +336,7 @@ func (m *model) describe(now time.Time) string {
 	var lines []string
 	for _, b := range m.alive(now) {
 		lines = append(lines, fmt.Sprintf("%s key %d call %d cseq %d branch %d created %d until %d", spellings[b.address][b.spelling],
-			b.key, b.call, b.cseq, b.branch, b.created.UnixMilli(), b.until.UnixMilli()))
+			b.key, b.call, b.cseq, b.branch, b.created.Unix(), b.until.UnixMilli()))
 	}
 	return strings.Join(lines, "\n")
 }

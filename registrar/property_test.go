@@ -40,7 +40,7 @@ func describe(s Set, now time.Time, grace time.Duration) string {
 	var lines []string
 	for _, b := range s.Live(now, grace) {
 		lines = append(lines, fmt.Sprintf("%s key %d call %s cseq %d branch %s created %d until %d", b.URI, b.RegID,
-			strings.TrimPrefix(b.CallID, "call"), b.CSeq, strings.TrimPrefix(b.Branch, "z9hG4bK"), b.Created.UnixMilli(), b.Expires.UnixMilli()))
+			strings.TrimPrefix(b.CallID, "call"), b.CSeq, strings.TrimPrefix(b.Branch, "z9hG4bK"), b.Created.Unix(), b.Expires.UnixMilli()))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -125,6 +125,11 @@ func checkDecision(t *rapid.T, before Set, d Decision, r modelRequest, now time.
 	if !d.Write {
 		if diff := cmp.Diff(before, d.Next); diff != "" || len(d.Changes) > 0 {
 			t.Fatalf("nothing to write, yet a change: %s %v", diff, d.Changes)
+		}
+	}
+	for i := range d.Next.Bindings {
+		if b := &d.Next.Bindings[i]; !firstFree(d.Next.Bindings[:i], b.Created).Equal(b.Created) {
+			t.Fatalf("%s was created in the same millisecond as another", b.URI)
 		}
 	}
 	if len(d.Next.Removed) > maxRemoved {

@@ -56,7 +56,7 @@ type Binding struct {
 	Path      []string
 	UserAgent string
 	Flow      Flow
-	Created   time.Time // first registered; kept over refreshes
+	Created   time.Time // first registered; kept over refreshes; no two of a set are the same
 	Refreshed time.Time // newest REGISTER that the store acknowledged
 	Expires   time.Time
 	// Generation of the temporary GRUUs of this instance; 0: it has none. See GRUU.
@@ -70,6 +70,8 @@ type Set struct {
 	Removed []Removal
 	// Nonces remembers how far the user's nonces are used up (see Authenticator.NC).
 	Nonces []NonceUse
+	// Subscriptions are those of the user's watchers.
+	Subscriptions []Subscription
 }
 
 // Removal is a binding that was removed on request, or that lost its Call-ID to a newer one.
@@ -119,4 +121,6 @@ type Decision struct {
 	Write   bool
 	Changes []Change
 	Reply   Reply
+	Full    []string // tags of the subscriptions that are owed the whole state
+	End     string   // why those end that Next leaves out: see Notice.Ended; "" is EndTimeout
 }

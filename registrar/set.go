@@ -29,13 +29,14 @@ func (s Set) anyExpired(now time.Time, grace time.Duration) bool {
 	return false
 }
 
-// Expire leaves out what has had its time: expired bindings, old removals and nonces.
-// Only bindings make changes. s itself stays as it is.
+// Expire leaves out what has had its time: expired bindings and subscriptions, old removals
+// and nonces. Only bindings make changes. s itself stays as it is.
 func (s Set) Expire(now time.Time, grace time.Duration) (next Set, changes []Change) {
 	next = s
 	if s.anyExpired(now, grace) {
 		next, changes = s.Drop(func(b Binding) bool { return !b.live(now, grace) }, Expired, now)
 	}
+	next = next.dropExpired(now, grace)
 	next.Removed = recentRemovals(s.Removed, now)
 	next.Nonces = recentNonces(s.Nonces, now)
 	return next, changes
@@ -44,7 +45,7 @@ func (s Set) Expire(now time.Time, grace time.Duration) (next Set, changes []Cha
 // Drop removes the bindings that match, for a reason that is not their REGISTER's:
 // a connection that closed, an operator. s itself stays as it is.
 func (s Set) Drop(match func(Binding) bool, kind ChangeKind, now time.Time) (Set, []Change) {
-	next := Set{Removed: recentRemovals(s.Removed, now), Nonces: recentNonces(s.Nonces, now)}
+	next := Set{Removed: recentRemovals(s.Removed, now), Nonces: recentNonces(s.Nonces, now), Subscriptions: s.Subscriptions}
 	var changes []Change
 	for _, b := range s.Bindings {
 		if match(b) {
@@ -74,6 +75,11 @@ func (s Set) Until(grace time.Duration) time.Time {
 	for i := range s.Nonces {
 		if s.Nonces[i].Until.After(until) {
 			until = s.Nonces[i].Until
+		}
+	}
+	for i := range s.Subscriptions {
+		if t := s.Subscriptions[i].Expires.Add(grace); t.After(until) {
+			until = t
 		}
 	}
 	return until
