@@ -17,8 +17,10 @@ const (
 	VerbRegister = "register" // a relayed REGISTER
 	// VerbFlowClosed tells the primary that a user's connection closed at another Front End.
 	VerbFlowClosed = "flowclosed"
-	VerbStatus     = "status"  // answers a FrontEndStatus
-	VerbExplain    = "explain" // asks an AOR, answers an Explanation
+	// VerbFlowReleased tells the Front End of a connection that a user has no binding on it any more.
+	VerbFlowReleased = "flowreleased"
+	VerbStatus       = "status"  // answers a FrontEndStatus
+	VerbExplain      = "explain" // asks an AOR, answers an Explanation
 )
 
 // Status is the answer of `rollcall status --json`.

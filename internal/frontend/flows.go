@@ -2,6 +2,7 @@ package frontend
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,14 +17,54 @@ import (
 
 // flows remembers who registered over which of this Front End's connections.
 // When one closes, the bindings that live on it go: the client can be reached
-// that way no more (RFC 5626 §4.2 treats the flow as the binding's life).
+// that way no more (RFC 5626 §4.2 treats the flow as the binding's life). And
+// when the last binding of one ends, it is closed: see idle.go.
 type flows struct {
-	mu    sync.Mutex
-	users map[uint64][]registrar.AOR // by number of the connection; guarded by mu
+	mu   sync.Mutex
+	byID map[uint64]*flowUse // by number of the connection; guarded by mu
 
 	closed  chan closedFlow // for reap
 	pending atomic.Int64    // closed and not yet dealt with
 	lost    atomic.Uint64   // not dealt with: their bindings stay until they expire
+	idle    chan idleFlow   // for closeIdle
+	tell    chan released   // for tellReleased
+}
+
+// flowUse is what one connection is used for.
+type flowUse struct {
+	users []flowUser
+	busy  int  // REGISTERs under way over it
+	idle  bool // its last binding ended, and nothing came over it since
+}
+
+// flowUser is a user who has a binding on a connection by the record at that
+// position, or, gone, had one until then.
+type flowUser struct {
+	user registrar.AOR
+	at   bus.Position
+	gone bool
+}
+
+func (u *flowUse) live() bool {
+	for i := range u.users {
+		if !u.users[i].gone {
+			return true
+		}
+	}
+	return false
+}
+
+// set takes over what a record says of a user, unless a newer one was heard of.
+func (u *flowUse) set(next flowUser) {
+	for i := range u.users {
+		if u.users[i].user == next.user {
+			if u.users[i].at <= next.at {
+				u.users[i] = next
+			}
+			return
+		}
+	}
+	u.users = append(u.users, next)
 }
 
 // closedFlow is a user whose connection closed.
@@ -40,31 +81,77 @@ const (
 )
 
 func newFlows() *flows {
-	return &flows{users: map[uint64][]registrar.AOR{}, closed: make(chan closedFlow, closedQueue)}
+	return &flows{byID: map[uint64]*flowUse{}, closed: make(chan closedFlow, closedQueue),
+		idle: make(chan idleFlow, idleQueue), tell: make(chan released, idleQueue)}
 }
 
-// note remembers that a user has a binding on a connection.
-func (f *flows) note(flow registrar.Flow, user registrar.AOR) {
+func (f *flows) useLocked(id uint64) *flowUse {
+	u := f.byID[id]
+	if u == nil {
+		u = &flowUse{}
+		f.byID[id] = u
+	}
+	return u
+}
+
+// tidyLocked forgets what no REGISTER under way can need any more.
+func (f *flows) tidyLocked(id uint64, u *flowUse) {
+	if u.busy > 0 {
+		return
+	}
+	u.users = slices.DeleteFunc(u.users, func(x flowUser) bool { return x.gone })
+	if len(u.users) == 0 && !u.idle {
+		delete(f.byID, id)
+	}
+}
+
+// enter notes that a REGISTER came over a connection: it isn't idle. leave is for when it was answered.
+func (f *flows) enter(flow registrar.Flow) {
+	if !flow.Stream() {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, u := range f.users[flow.ID] {
-		if u == user {
-			return
-		}
+	u := f.useLocked(flow.ID)
+	u.busy++
+	u.idle = false
+}
+
+func (f *flows) leave(flow registrar.Flow) {
+	if !flow.Stream() {
+		return
 	}
-	f.users[flow.ID] = append(f.users[flow.ID], user)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if u := f.byID[flow.ID]; u != nil && u.busy > 0 {
+		u.busy--
+		f.tidyLocked(flow.ID, u)
+	}
+}
+
+// note remembers that a user has a binding on a connection, by the record at that position.
+func (f *flows) note(flow registrar.Flow, user registrar.AOR, at bus.Position) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.useLocked(flow.ID).set(flowUser{user: user, at: at})
 }
 
 // close hands the users of a connection that closed to reap.
 func (f *flows) close(flow registrar.Flow, at time.Time) {
 	f.mu.Lock()
-	users := f.users[flow.ID]
-	delete(f.users, flow.ID)
+	var users []flowUser
+	if u := f.byID[flow.ID]; u != nil {
+		users = u.users
+	}
+	delete(f.byID, flow.ID)
 	f.mu.Unlock()
 	for _, u := range users {
+		if u.gone {
+			continue
+		}
 		f.pending.Add(1)
 		select {
-		case f.closed <- closedFlow{u, flow, at}:
+		case f.closed <- closedFlow{u.user, flow, at}:
 		default:
 			f.pending.Add(-1)
 			f.lost.Add(1)
@@ -73,15 +160,15 @@ func (f *flows) close(flow registrar.Flow, at time.Time) {
 }
 
 // boundOver notes what a REGISTER did to its flow, when it made or refreshed a binding.
-func (f *FrontEnd) boundOver(flow registrar.Flow, user registrar.AOR, until int64) {
-	if until == 0 {
+func (f *FrontEnd) boundOver(flow registrar.Flow, user registrar.AOR, a answered) {
+	if a.until == 0 {
 		return
 	}
-	f.sip.Keep(flow, time.Unix(until, 0))
+	f.sip.Keep(flow, time.Unix(a.until, 0))
 	if !flow.Stream() {
 		return
 	}
-	f.flows.note(flow, user)
+	f.flows.note(flow, user, a.at)
 	if !f.sip.HasFlow(flow) { // it closed while its REGISTER was under way
 		f.flows.close(flow, time.Now())
 	}

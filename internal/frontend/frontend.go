@@ -210,6 +210,8 @@ func (f *FrontEnd) Run(ctx context.Context) error {
 	g.Go(func() error { return f.promoter.run(ctx) })
 	g.Go(func() error { return f.sweep(ctx) })
 	g.Go(func() error { return f.reap(ctx) })
+	g.Go(func() error { return f.tellReleased(ctx) })
+	g.Go(func() error { return f.closeIdle(ctx) })
 	g.Go(func() error {
 		if err := f.join(ctx); err != nil {
 			return err
@@ -312,6 +314,7 @@ func (f *FrontEnd) serveBus(ctx context.Context) error {
 		serve(control.VerbPing, func(r bus.Request) { _ = r.Respond([]byte(f.cfg.Boot)) }),
 		serve(control.VerbRegister, func(r bus.Request) { f.relayedRegister(ctx, r) }),
 		serve(control.VerbFlowClosed, func(r bus.Request) { f.flowClosedElsewhere(ctx, r) }),
+		serve(control.VerbFlowReleased, f.releasedElsewhere),
 		serve(control.VerbStatus, func(r bus.Request) { reply(r, f.status(), nil) }),
 		serve(control.VerbExplain, func(r bus.Request) {
 			e, err := f.explain(registrar.AOR(r.Data))

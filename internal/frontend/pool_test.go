@@ -29,6 +29,7 @@ type realPool struct {
 	server *natsbus.Server
 	bus    bus.Bus // of the test itself
 	stop   map[routing.FrontEnd]func()
+	tweak  func(*Config) // of Front Ends started from now on; nil: nothing
 }
 
 // once is a bus that may be closed twice: by the test that kills its Front End, and at the end.
@@ -41,12 +42,17 @@ func (o once) Close() error { return o.close() }
 
 func newRealPool(t *testing.T, names ...routing.FrontEnd) *realPool {
 	t.Helper()
+	return newTweakedPool(t, nil, names...)
+}
+
+func newTweakedPool(t *testing.T, tweak func(*Config), names ...routing.FrontEnd) *realPool {
+	t.Helper()
 	s, err := natsbus.StartServer(natsbus.ServerOptions{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Shutdown)
-	p := &realPool{t: t, server: s, stop: map[routing.FrontEnd]func(){}}
+	p := &realPool{t: t, server: s, stop: map[routing.FrontEnd]func(){}, tweak: tweak}
 	p.bus = p.connect("test")
 	for i, n := range names {
 		p.start(n, fmt.Sprintf("boot-%d", i), len(names))
@@ -74,12 +80,16 @@ func (p *realPool) start(name routing.FrontEnd, boot string, expect int) {
 	if os.Getenv("ROLLCALL_TEST_LOG") != "" {
 		log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	}
-	f, err := New(Config{
+	cfg := Config{
 		Name: name, Boot: boot, Domains: []string{"example.test"}, Authenticate: true,
 		Auth:   registrar.Authenticator{Realm: "example.test", Key: []byte("0123456789abcdef")},
 		Policy: registrar.DefaultPolicy(), Health: "127.0.0.1:0", Groups: 6, Expect: expect,
 		Listen: []sipfront.Listen{{Transport: "udp", Addr: "127.0.0.1:0"}, {Transport: "tcp", Addr: "127.0.0.1:0"}},
-	}, Deps{Bus: b, Log: log})
+	}
+	if p.tweak != nil {
+		p.tweak(&cfg)
+	}
+	f, err := New(cfg, Deps{Bus: b, Log: log})
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -21,6 +21,8 @@ import (
 func (f *FrontEnd) Register(ctx context.Context, in *sipfront.Inbound) []byte {
 	ctx, cancel := context.WithTimeout(ctx, f.cfg.HoldMax)
 	defer cancel()
+	f.flows.enter(in.Flow())
+	defer f.flows.leave(in.Flow())
 	req := &in.Request
 	f.adopt(req)
 	if reply, ok := f.checkDomains(req); !ok {
@@ -31,14 +33,15 @@ func (f *FrontEnd) Register(ctx context.Context, in *sipfront.Inbound) []byte {
 		return in.Render(f.stranger(req))
 	}
 	a := f.answer(ctx, in, user, false)
-	f.boundOver(in.Flow(), req.AOR, a.until)
+	f.boundOver(in.Flow(), req.AOR, a)
 	return a.response
 }
 
 // answered is how a REGISTER was answered.
 type answered struct {
 	response []byte
-	until    int64 // Unix seconds of the end of the binding that the request made; 0: none
+	until    int64        // Unix seconds of the end of the binding that the request made; 0: none
+	at       bus.Position // of the record with that binding, or a later one
 }
 
 // answer directs a REGISTER until somebody answered it. A relayed one is never relayed again.
@@ -213,7 +216,8 @@ func (f *FrontEnd) serve(ctx context.Context, in *sipfront.Inbound, user directo
 		}
 		return answered{response: in.Render(f.unavailable())}, true
 	}
-	return answered{response: in.Render(f.withServiceRoute(d.Reply, req)), until: boundUntil(d)}, true
+	_, at := own.get(req.AOR)
+	return answered{response: in.Render(f.withServiceRoute(d.Reply, req)), until: boundUntil(d), at: at}, true
 }
 
 // authenticate checks the digest against the current set, which remembers the nonce counts.
@@ -277,19 +281,21 @@ func (f *FrontEnd) change(ctx context.Context, own *hotCopy, user registrar.AOR,
 		r := bus.Record{Group: string(own.group), User: string(user), Position: position, Data: next}
 		r.Position, err = f.bus.Bindings().Append(ctx, r, recordTTL(d.Next, now, f.cfg.Policy.Grace))
 		if err == nil {
-			return d, f.stored(own, r, d)
+			return d, f.stored(own, r, cur, d)
 		}
 		if stored, err := f.reread(ctx, own, r, err); err != nil {
 			return registrar.Decision{}, err
 		} else if stored {
-			return d, f.stored(own, r, d)
+			return d, f.stored(own, r, cur, d)
 		}
 	}
 }
 
-func (f *FrontEnd) stored(own *hotCopy, r bus.Record, d registrar.Decision) error {
+func (f *FrontEnd) stored(own *hotCopy, r bus.Record, cur registrar.Set, d registrar.Decision) error {
 	f.events.registered(own.group, registrar.AOR(r.User), d.Changes)
-	return own.apply(r, time.Now())
+	err := own.apply(r, time.Now())
+	f.release(registrar.AOR(r.User), cur, d, r.Position)
+	return err
 }
 
 // decode returns a user's set; a record that cannot be read counts as none, since

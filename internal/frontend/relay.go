@@ -28,9 +28,10 @@ type relayed struct {
 // relayedAnswer is the primary's answer. Without a response the Front End asked is
 // not the primary (any more): look again.
 type relayedAnswer struct {
-	Response []byte `cbor:"1,keyasint,omitempty"` // the complete response
-	Until    int64  `cbor:"2,keyasint,omitempty"` // see answered
-	Busy     bool   `cbor:"3,keyasint,omitempty"` // too many are under way: refuse the client
+	Response []byte       `cbor:"1,keyasint,omitempty"` // the complete response
+	Until    int64        `cbor:"2,keyasint,omitempty"` // see answered
+	Busy     bool         `cbor:"3,keyasint,omitempty"` // too many are under way: refuse the client
+	At       bus.Position `cbor:"4,keyasint,omitempty"` // see answered
 }
 
 // relay hands a REGISTER to the primary and returns its answer. False: the primary
@@ -60,7 +61,7 @@ func (f *FrontEnd) relay(ctx context.Context, in *sipfront.Inbound, user directo
 	if a.Busy {
 		return answered{response: in.Render(f.unavailable())}, true
 	}
-	return answered{response: a.Response, until: a.Until}, len(a.Response) > 0
+	return answered{response: a.Response, until: a.Until, at: a.At}, len(a.Response) > 0
 }
 
 // relayAgain is how long an answer to a relayed REGISTER is awaited before it is
@@ -90,7 +91,7 @@ func (f *FrontEnd) relayedRegister(ctx context.Context, r bus.Request) {
 		if err != nil {
 			f.log.Error("a relayed REGISTER could not be answered", "err", err)
 		}
-		return encodeAnswer(relayedAnswer{Response: a.response, Until: a.until})
+		return encodeAnswer(relayedAnswer{Response: a.response, Until: a.until, At: a.at})
 	}, encodeAnswer(relayedAnswer{Busy: true}))
 }
 
