@@ -164,6 +164,10 @@ func (r *Report) plotGapHistogram() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if v[0] == v[len(v)-1] { // all alike: a histogram without width would not be seen
+		h.Bins = []plotter.HistogramBin{{Min: v[0] - 0.5, Max: v[0] + 0.5, Weight: float64(len(v))}}
+		h.Width = 1
+	}
 	h.FillColor, h.LineStyle.Color = blue(), color.White
 	p.Add(h)
 	p.X.Min = 0
@@ -186,6 +190,7 @@ func (r *Report) plotGapCDF() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	l.StepStyle = plotter.PostStep
 	p.Add(l)
 	p.Y.Min, p.Y.Max = 0, 100
 	return svg(p)
