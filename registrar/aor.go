@@ -3,7 +3,6 @@ package registrar
 import (
 	"errors"
 	"fmt"
-	"net/netip"
 	"strconv"
 	"strings"
 )
@@ -59,7 +58,7 @@ func (u URI) defaultPort() int {
 // canonicalHost drops the root dot and shortens an IPv6 reference (RFC 5952).
 func canonicalHost(h string) string {
 	if strings.HasPrefix(h, "[") {
-		if a, err := netip.ParseAddr(h[1 : len(h)-1]); err == nil {
+		if a, ok := parseReference(h); ok {
 			return "[" + a.String() + "]"
 		}
 	}

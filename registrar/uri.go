@@ -152,8 +152,8 @@ func (u *URI) parseHostPort(s string) error {
 // isHost: host name, IPv4 address, or IPv6 reference in brackets.
 func isHost(h string) bool {
 	if strings.HasPrefix(h, "[") {
-		a, err := netip.ParseAddr(h[1 : len(h)-1])
-		return err == nil && a.Is6() && a.Zone() == ""
+		a, ok := parseReference(h)
+		return ok && a.Is6() && a.Zone() == ""
 	}
 	h = strings.TrimSuffix(h, ".")
 	if h == "" || len(h) > 255 {
@@ -170,6 +170,22 @@ func isHost(h string) bool {
 		}
 	}
 	return true
+}
+
+// parseReference reads an IPv6 reference. The grammar of RFC 3261 put a colon too many
+// before an embedded IPv4 address; it has to be tolerated (RFC 5118 §4.10).
+func parseReference(h string) (netip.Addr, bool) {
+	h = h[1 : len(h)-1]
+	a, err := netip.ParseAddr(h)
+	if err == nil {
+		return a, true
+	}
+	before, v4, three := strings.Cut(h, ":::")
+	if !three || strings.IndexByte(v4, '.') < 0 || strings.IndexByte(v4, ':') >= 0 {
+		return a, false
+	}
+	a, err = netip.ParseAddr(before + "::" + v4)
+	return a, err == nil
 }
 
 func isLabel(s string) bool {

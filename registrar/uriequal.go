@@ -1,9 +1,6 @@
 package registrar
 
-import (
-	"net/netip"
-	"strings"
-)
+import "strings"
 
 // Equal compares by RFC 3261 §19.1.4. The relation is not transitive: a
 // parameter that only one side has is ignored, with the exceptions of the RFC.
@@ -104,9 +101,9 @@ func equalHost(a, b string) bool {
 	if !strings.HasPrefix(a, "[") || !strings.HasPrefix(b, "[") {
 		return strings.EqualFold(a, b)
 	}
-	x, errX := netip.ParseAddr(a[1 : len(a)-1])
-	y, errY := netip.ParseAddr(b[1 : len(b)-1])
-	return errX == nil && errY == nil && x == y
+	x, okX := parseReference(a)
+	y, okY := parseReference(b)
+	return okX && okY && x == y
 }
 
 func equalParams(a, b []Param) bool {
