@@ -21,6 +21,8 @@ if $short; then
 	scripts/failover-timing.sh --runs 3
 	echo "== cost table, short"
 	scripts/cost.sh --short
+	echo "== fuzzing, short"
+	scripts/fuzz.sh --short
 else
 	echo "== system tests at full length"
 	ROLLCALL_LONG=1 go test -count=1 -timeout 40m -v ./test/system
