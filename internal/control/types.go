@@ -19,8 +19,10 @@ const (
 	VerbFlowClosed = "flowclosed"
 	// VerbFlowReleased tells the Front End of a connection that a user has no binding on it any more.
 	VerbFlowReleased = "flowreleased"
-	VerbStatus       = "status"  // answers a FrontEndStatus
-	VerbExplain      = "explain" // asks an AOR, answers an Explanation
+	// VerbNotify hands a NOTIFY to the Front End that has the watcher's flow.
+	VerbNotify  = "notify"
+	VerbStatus  = "status"  // answers a FrontEndStatus
+	VerbExplain = "explain" // asks an AOR, answers an Explanation
 )
 
 // Status is the answer of `rollcall status --json`.

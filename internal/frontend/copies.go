@@ -1,6 +1,7 @@
 package frontend
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,8 +30,9 @@ type hotCopy struct {
 type stored struct {
 	data        []byte
 	position    bus.Position
-	first, last int64 // earliest and latest expiry, Unix seconds; of an empty set, when it was seen
+	first, last int64 // earliest and latest expiry, Unix seconds; of an empty set, never and when it was seen
 	n           int32 // bindings
+	subscribed  bool  // somebody watches
 }
 
 type waiter struct {
@@ -46,9 +48,10 @@ func newHotCopy(g routing.Group) *hotCopy {
 // A record that cannot be decoded is kept by position only, so that a primary can replace it.
 func (c *hotCopy) apply(r bus.Record, now time.Time) error {
 	n, first, last, err := registrar.PeekSet(r.Data)
-	s := stored{data: r.Data, position: r.Position, n: int32(n), first: first.Unix(), last: last.Unix()}
-	if err != nil || n == 0 {
-		s.n, s.first, s.last = 0, now.Unix(), now.Unix()
+	s := stored{data: r.Data, position: r.Position, n: int32(n), first: first.Unix(), last: last.Unix(),
+		subscribed: registrar.HasSubscriptions(r.Data)}
+	if err != nil || last.IsZero() {
+		s.n, s.first, s.last = 0, math.MaxInt64, now.Unix()
 	}
 	user := registrar.AOR(r.User)
 
@@ -124,7 +127,20 @@ func (c *hotCopy) counts() (users, bindings int) {
 	return len(c.users), c.bindings
 }
 
-// due returns up to limit users with a binding whose expiry is at or before now, and
+// subscribed returns the encoded sets of the users whom somebody watches.
+func (c *hotCopy) subscribed() map[registrar.AOR][]byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sets := map[registrar.AOR][]byte{}
+	for user, s := range c.users {
+		if s.subscribed {
+			sets[user] = s.data
+		}
+	}
+	return sets
+}
+
+// due returns up to limit users with a binding or subscription whose expiry is at or before now, and
 // drops what the log itself has dropped by now (see recordTTL).
 func (c *hotCopy) due(now time.Time, grace time.Duration, limit int) (users []registrar.AOR) {
 	expired := now.Add(-grace).Unix()
@@ -136,7 +152,7 @@ func (c *hotCopy) due(now time.Time, grace time.Duration, limit int) (users []re
 		case s.last <= vanished:
 			delete(c.users, user)
 			c.bindings -= int(s.n)
-		case s.n > 0 && s.first <= expired && len(users) < limit:
+		case s.first <= expired && len(users) < limit:
 			users = append(users, user)
 		}
 	}

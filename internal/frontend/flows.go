@@ -246,7 +246,9 @@ func (f *FrontEnd) dropOwn(ctx context.Context, user registrar.AOR, flow registr
 		next, changes := cur.Drop(func(b registrar.Binding) bool {
 			return b.Flow.FrontEnd == flow.FrontEnd && b.Flow.Boot == flow.Boot && b.Flow.ID == flow.ID && b.Flow.Stream()
 		}, registrar.Deactivated, now)
-		return registrar.Decision{Next: next, Changes: changes, Write: len(changes) > 0}
+		watched := watchedOver(cur.Subscriptions, flow)
+		next = next.DropSubscriptions(func(s registrar.Subscription) bool { return sameConnection(s.Flow, flow) })
+		return registrar.Decision{Next: next, Changes: changes, Write: len(changes) > 0 || watched, End: registrar.NoNotice}
 	})
 	return err == nil
 }

@@ -41,6 +41,9 @@ type Config struct {
 	Policy       registrar.Policy
 	MaxUsers     int // of a pool without authentication
 
+	Subscriptions registrar.SubscribePolicy // the zero value is the default
+	Watchers      []registrar.AOR           // may subscribe to everyone's registrations; others to their own
+
 	Listen       []sipfront.Listen
 	SIP          sipfront.Config // limits only; the rest is filled in
 	Health       string          // host:port of the health port; port 0 lets the system choose
@@ -82,6 +85,10 @@ func (c *Config) Validate() error {
 	if c.Expect < 1 {
 		c.Expect = 1
 	}
+	if c.Subscriptions == (registrar.SubscribePolicy{}) {
+		c.Subscriptions = registrar.DefaultSubscribePolicy()
+	}
+	c.Subscriptions.Grace = c.Policy.Grace
 	if c.Rules == (routing.Rules{}) {
 		c.Rules = routing.DefaultRules()
 	}
@@ -110,6 +117,8 @@ type FrontEnd struct {
 	log  *slog.Logger
 	auth *registrar.Authenticator
 
+	watchAuth *registrar.Authenticator // who may watch whom
+
 	domains map[string]bool // fixed after New, and so is aliases
 	aliases map[string]bool
 
@@ -124,12 +133,13 @@ type FrontEnd struct {
 	members   *membership
 	events    *events
 	flows     *flows
+	notices   *notices
 	sip       *sipfront.Server
 	addresses sync.Map // routing.FrontEnd → control.MemberInfo
 	why       sync.Map // routing.Group → control.Why
 
 	relaySlots    chan struct{}  // bounds relayed REGISTERs under way
-	work          sync.WaitGroup // of relayed REGISTERs
+	work          sync.WaitGroup // of relayed REGISTERs and carried NOTIFYs
 	healthAddress string         // fixed before anything is served
 	open          atomic.Bool    // the SIP side answers; before that it must not be asked
 	drain         chan struct{}  // closed by Drain
@@ -158,6 +168,9 @@ func New(cfg Config, deps Deps) (*FrontEnd, error) {
 	for _, d := range cfg.Domains {
 		delete(f.aliases, d) // a domain that is an address is itself
 	}
+	watch := cfg.Auth
+	watch.MayRegister = f.mayWatch
+	f.watchAuth, f.notices = &watch, newNotices()
 	f.view.Store(&view{})
 	f.copies.Store(&copySet{})
 	f.events = newEvents(cfg.Name, deps.Bus, f.view.Load, log)
@@ -210,6 +223,7 @@ func (f *FrontEnd) Run(ctx context.Context) error {
 	g.Go(func() error { return f.promoter.run(ctx) })
 	g.Go(func() error { return f.sweep(ctx) })
 	g.Go(func() error { return f.reap(ctx) })
+	g.Go(func() error { return f.notify(ctx) })
 	g.Go(func() error { return f.tellReleased(ctx) })
 	g.Go(func() error { return f.closeIdle(ctx) })
 	g.Go(func() error {
@@ -315,6 +329,7 @@ func (f *FrontEnd) serveBus(ctx context.Context) error {
 		serve(control.VerbRegister, func(r bus.Request) { f.relayedRegister(ctx, r) }),
 		serve(control.VerbFlowClosed, func(r bus.Request) { f.flowClosedElsewhere(ctx, r) }),
 		serve(control.VerbFlowReleased, f.releasedElsewhere),
+		serve(control.VerbNotify, func(r bus.Request) { f.carryElsewhere(ctx, r) }),
 		serve(control.VerbStatus, func(r bus.Request) { reply(r, f.status(), nil) }),
 		serve(control.VerbExplain, func(r bus.Request) {
 			e, err := f.explain(registrar.AOR(r.Data))

@@ -44,7 +44,8 @@ const (
 func (f *FrontEnd) release(user registrar.AOR, cur registrar.Set, d registrar.Decision, at bus.Position) {
 	for i := range cur.Bindings {
 		b := &cur.Bindings[i]
-		if !b.Flow.Stream() || livesOn(d.Next.Bindings, b.Flow) || livesOn(cur.Bindings[:i], b.Flow) {
+		if !b.Flow.Stream() || livesOn(d.Next.Bindings, b.Flow) || livesOn(cur.Bindings[:i], b.Flow) ||
+			watchedOver(d.Next.Subscriptions, b.Flow) {
 			continue
 		}
 		r := released{User: user, Flow: b.Flow, At: at, Close: len(b.Path) == 0 && mayClose(d.Changes, b.Flow)}

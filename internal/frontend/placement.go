@@ -144,6 +144,7 @@ func (f *FrontEnd) groupReady(g routing.Group) {
 		return
 	}
 	f.gates.changed(g)
+	f.tellAll(c)
 	if len(f.pendingPrimaries()) == 0 {
 		f.events.allReady(f.view.Load().epoch(), time.Now())
 	}

@@ -140,7 +140,7 @@ func (f *FrontEnd) stranger(req *registrar.Request) registrar.Reply {
 	if !f.cfg.Authenticate {
 		return registrar.Reply{Status: 404, Reason: "Not Found"}
 	}
-	if _, reply, ok := f.auth.Authenticate(req, f.ha1, time.Now()); !ok {
+	if _, reply, ok := f.authenticator(req).Authenticate(req, f.ha1, time.Now()); !ok {
 		return reply
 	}
 	// He is somebody, but the AOR is not his.
@@ -191,6 +191,9 @@ func (f *FrontEnd) sipAddress(fe routing.FrontEnd, transport string) string {
 // serve decides a REGISTER as primary, stores the outcome and answers. The answer
 // is given only after the bus has acknowledged the record. False: the group moved meanwhile.
 func (f *FrontEnd) serve(ctx context.Context, in *sipfront.Inbound, user directory.User, own *hotCopy) (answered, bool) {
+	if in.Subscribe != nil {
+		return f.serveSubscribe(ctx, in, own)
+	}
 	req := &in.Request
 	policy := f.cfg.Policy
 	if user.MaxContacts > 0 {
@@ -225,7 +228,7 @@ func (f *FrontEnd) authenticate(cur registrar.Set, req *registrar.Request, now t
 	if !f.cfg.Authenticate {
 		return registrar.Reply{}, true
 	}
-	_, use, reply, ok := f.auth.AuthenticateWith(cur, req, f.ha1, now)
+	_, use, reply, ok := f.authenticator(req).AuthenticateWith(cur, req, f.ha1, now)
 	req.Nonce = use
 	return reply, ok
 }
@@ -274,6 +277,7 @@ func (f *FrontEnd) change(ctx context.Context, own *hotCopy, user registrar.AOR,
 		if !d.Write {
 			return d, nil
 		}
+		owed := d.Owed(cur, func(s registrar.Subscription) bool { return f.notices.waiting(user, s) })
 		next, err := registrar.EncodeSet(d.Next)
 		if err != nil {
 			return registrar.Decision{}, fmt.Errorf("encode the bindings: %w", err)
@@ -281,11 +285,13 @@ func (f *FrontEnd) change(ctx context.Context, own *hotCopy, user registrar.AOR,
 		r := bus.Record{Group: string(own.group), User: string(user), Position: position, Data: next}
 		r.Position, err = f.bus.Bindings().Append(ctx, r, recordTTL(d.Next, now, f.cfg.Policy.Grace))
 		if err == nil {
+			f.notices.put(own, user, owed)
 			return d, f.stored(own, r, cur, d)
 		}
 		if stored, err := f.reread(ctx, own, r, err); err != nil {
 			return registrar.Decision{}, err
 		} else if stored {
+			f.notices.put(own, user, owed)
 			return d, f.stored(own, r, cur, d)
 		}
 	}

@@ -45,7 +45,7 @@ func (f *FrontEnd) sweep(ctx context.Context) error {
 	}
 }
 
-// expire removes one user's expired bindings.
+// expire removes one user's expired bindings and subscriptions.
 func (f *FrontEnd) expire(ctx context.Context, c *hotCopy, user registrar.AOR) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -56,7 +56,8 @@ func (f *FrontEnd) expire(ctx context.Context, c *hotCopy, user registrar.AOR) e
 	defer endTurn()
 	_, err := f.change(ctx, c, user, func(cur registrar.Set, now time.Time) registrar.Decision {
 		next, changes := cur.Expire(now, f.cfg.Policy.Grace)
-		return registrar.Decision{Next: next, Changes: changes, Write: len(changes) > 0}
+		ended := len(next.Subscriptions) < len(cur.Subscriptions)
+		return registrar.Decision{Next: next, Changes: changes, Write: len(changes) > 0 || ended}
 	})
 	return err
 }

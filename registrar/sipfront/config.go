@@ -93,6 +93,8 @@ type Handler interface {
 	// come one after the other, in the order of arrival. ctx ends when the server
 	// closes or the connection is gone.
 	Register(ctx context.Context, in *Inbound) []byte
+	// Subscribe does the same for a SUBSCRIBE, whatever its package.
+	Subscribe(ctx context.Context, in *Inbound) []byte
 	// FlowOpened and FlowClosed tell of connections, not of UDP. Both are called
 	// from the connection's goroutine and must not block. A Register may still be
 	// running when its flow closes: see Server.HasFlow.

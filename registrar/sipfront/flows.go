@@ -79,12 +79,16 @@ type kept struct {
 	until map[keptKey]int64 // Unix nanoseconds
 }
 
-// set reports false when there is no room.
+// set reports false when there is no room. It never shortens: of several registrations
+// and subscriptions over one flow the longest counts.
 func (t *kept) set(k keptKey, until, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !until.After(now) {
+	if until.IsZero() {
 		delete(t.until, k)
+		return true
+	}
+	if !until.After(now) || until.UnixNano() <= t.until[k] {
 		return true
 	}
 	if _, ok := t.until[k]; !ok && len(t.until) >= t.max {
@@ -135,7 +139,7 @@ func (s *Server) keptKey(flow registrar.Flow) (keptKey, *packetSocket, bool) {
 	return keptKey{}, nil, false
 }
 
-// Keep notes that a UDP flow has a registration until then; the zero time forgets it.
+// Keep notes that a UDP flow has a registration or a subscription until then, at least; the zero time forgets it.
 func (s *Server) Keep(flow registrar.Flow, until time.Time) {
 	if k, _, ok := s.keptKey(flow); ok && !s.kept.set(k, until, time.Now()) {
 		s.count.drop(DropKept)

@@ -36,6 +36,8 @@ func (a *answerer) Register(ctx context.Context, in *Inbound) []byte {
 	return in.Render(registrar.Reply{Status: 200, Reason: "OK"})
 }
 
+func (a *answerer) Subscribe(ctx context.Context, in *Inbound) []byte { return a.Register(ctx, in) }
+
 func (a *answerer) FlowOpened(f registrar.Flow) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

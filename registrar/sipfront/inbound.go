@@ -4,10 +4,11 @@ import (
 	"rollcall/registrar"
 )
 
-// Inbound is one valid REGISTER.
+// Inbound is one valid REGISTER or SUBSCRIBE.
 type Inbound struct {
-	Raw     []byte // the complete request as received; valid until Register returns
-	Request registrar.Request
+	Raw       []byte // the complete request as received; valid until the Handler returns
+	Request   registrar.Request
+	Subscribe *registrar.Subscribe // of a SUBSCRIBE; nil: it is a REGISTER
 
 	msg     *message
 	version string
@@ -22,7 +23,7 @@ func (in *Inbound) Render(reply registrar.Reply) []byte {
 	return in.msg.render(reply, in.version)
 }
 
-// Parse reads a REGISTER that another Front End received over flow and passed on.
+// Parse reads a request for the Handler that another Front End received over flow and passed on.
 // raw is the complete request. With an error comes the response to give, nil when none can be.
 func Parse(raw []byte, flow registrar.Flow) (*Inbound, []byte, error) {
 	return parse(raw, flow, "Rollcall")

@@ -20,8 +20,10 @@ type message struct {
 	maxFwd once
 	ua     once
 	expire once
+	event  once
 
 	contacts, paths, supported, require, authorization []string
+	accept, recordRoutes                               []string // of a SUBSCRIBE
 
 	toAddr registrar.Address // To taken apart, unless toErr
 	toErr  error
@@ -169,6 +171,12 @@ func (m *message) sort(name, value string) {
 		m.require = append(m.require, value)
 	case "authorization":
 		m.authorization = append(m.authorization, value)
+	case "event", "o":
+		m.event.add(value)
+	case "accept":
+		m.accept = append(m.accept, value)
+	case "record-route":
+		m.recordRoutes = append(m.recordRoutes, value)
 	}
 }
 

@@ -26,6 +26,7 @@ func (s *Server) options(m *message) registrar.Reply {
 	}
 	return registrar.Reply{Status: 200, Reason: "OK", Headers: []registrar.Header{
 		{Name: "Allow", Value: allow},
+		{Name: "Allow-Events", Value: registrar.EventReg},
 		{Name: "Accept", Value: "application/sdp"},
 		{Name: "Supported", Value: strings.Join(s.cfg.Supported, ", ")},
 	}}

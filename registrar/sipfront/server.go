@@ -183,7 +183,7 @@ func (s *Server) message(p peer, m *message, raw []byte) {
 		s.count.drop(DropACK)
 		return
 	}
-	if m.method == "REGISTER" {
+	if handled(m.method) {
 		if p.conn != nil {
 			s.registerStream(p, m, raw)
 		} else {
@@ -209,7 +209,7 @@ func (s *Server) refuse(p peer, m *message, r *refusal) {
 	s.reply(p, m, r.reply())
 }
 
-// admit validates a REGISTER and takes a place in flight for it. It answers
+// admit validates a request for the Handler and takes a place in flight for it. It answers
 // itself, and returns nil, when the request is invalid or there is no place:
 // overload is judged first, as it must be cheap to say no then.
 func (s *Server) admit(p peer, m *message, raw []byte) *Inbound {
@@ -232,7 +232,11 @@ func (s *Server) admit(p peer, m *message, raw []byte) *Inbound {
 		s.refuse(p, m, refused)
 		return nil
 	}
-	s.count.registers.Add(1)
+	if in.Subscribe != nil {
+		s.count.subscribes.Add(1)
+	} else {
+		s.count.registers.Add(1)
+	}
 	return in
 }
 
@@ -241,6 +245,9 @@ func (s *Server) register(ctx context.Context, in *Inbound) (response []byte) {
 	defer s.recovered(func() {
 		response = in.Render(registrar.Reply{Status: 500, Reason: "Server Internal Error"})
 	})
+	if in.Subscribe != nil {
+		return s.h.Subscribe(ctx, in)
+	}
 	return s.h.Register(ctx, in)
 }
 
@@ -269,7 +276,7 @@ func (s *Server) recovered(then func()) {
 func (s *Server) Stats() Stats {
 	c := &s.count
 	st := Stats{
-		Requests: c.requests.Load(), Registers: c.registers.Load(), Malformed: c.malformed.Load(),
+		Requests: c.requests.Load(), Registers: c.registers.Load(), Subscribes: c.subscribes.Load(), Malformed: c.malformed.Load(),
 		Refused: c.refused.Load(), Trying: c.trying.Load(), Pings: c.pings.Load(), Sent: c.sent.Load(),
 		AcceptErrs: c.acceptErrs.Load(), InFlight: int(s.inflight.n.Load()),
 		Streams: s.streams.len(), UDPKept: s.kept.count(time.Now()),

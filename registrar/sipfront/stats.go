@@ -27,6 +27,7 @@ func (d Drop) String() string {
 type Stats struct {
 	Requests   uint64            // SIP requests received, of any method and validity
 	Registers  uint64            // that reached the Handler
+	Subscribes uint64            // likewise
 	Malformed  uint64            // answered with 4xx or 505 because of their form
 	Refused    uint64            // answered with 503 at admission
 	Trying     uint64            // 100 sent
@@ -42,9 +43,9 @@ type Stats struct {
 
 // counters are the fields behind Stats.
 type counters struct {
-	requests, registers, malformed, refused, trying, pings, sent, acceptErrs atomic.Uint64
-	responses                                                                [700]atomic.Uint64
-	drops                                                                    [drops]atomic.Uint64
+	requests, registers, subscribes, malformed, refused, trying, pings, sent, acceptErrs atomic.Uint64
+	responses                                                                            [700]atomic.Uint64
+	drops                                                                                [drops]atomic.Uint64
 }
 
 func (c *counters) drop(why Drop) { c.drops[why].Add(1) }

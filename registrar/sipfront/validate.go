@@ -8,7 +8,7 @@ import (
 )
 
 // allow is what the server understands, in a 405, a 501 and the answer to OPTIONS.
-const allow = "REGISTER, OPTIONS"
+const allow = "REGISTER, SUBSCRIBE, OPTIONS"
 
 // refusal is an answer given for a message's form. It is an error for Parse's callers.
 type refusal struct {
@@ -118,7 +118,10 @@ func (m *message) checkAddresses(p *parts) *refusal {
 	return nil
 }
 
-// known reports whether a method is one of the registered ones; only REGISTER and OPTIONS are served.
+// handled reports whether a method is the Handler's.
+func handled(method string) bool { return method == "REGISTER" || method == "SUBSCRIBE" }
+
+// known reports whether a method is one of the registered ones; only those of allow are served.
 func known(method string) bool {
 	switch method {
 	case "REGISTER", "OPTIONS", "INVITE", "ACK", "CANCEL", "BYE", "SUBSCRIBE", "NOTIFY", "REFER", "INFO", "MESSAGE",
@@ -156,7 +159,7 @@ func cutCSeq(s string) (number uint32, method string, ok bool) {
 	return uint32(n), strings.TrimLeft(s[i:], " \t"), ok
 }
 
-// inbound makes the request that the Handler sees of a checked REGISTER.
+// inbound makes the request that the Handler sees of a checked REGISTER or SUBSCRIBE.
 func (m *message) inbound(p parts, raw []byte, version string) (*Inbound, *refusal) {
 	r := registrar.Request{
 		RequestURI:    m.uri,
@@ -197,7 +200,15 @@ func (m *message) inbound(p parts, raw []byte, version string) (*Inbound, *refus
 	if m.expire.n == 1 {
 		r.Expires = registrar.ParseExpires(m.expire.value)
 	}
-	return &Inbound{Raw: raw, Request: r, msg: m, version: version}, nil
+	in := &Inbound{Raw: raw, Request: r, msg: m, version: version}
+	if m.method == "SUBSCRIBE" {
+		var refused *refusal
+		if in.Subscribe, refused = m.subscribe(p); refused != nil {
+			return nil, refused
+		}
+		in.Request.Method = m.method
+	}
+	return in, nil
 }
 
 // paths reads Path fields into their elements, in order (RFC 3327 §4).
@@ -240,7 +251,7 @@ func optionTags(values []string) ([]string, error) {
 	return tags, nil
 }
 
-// parse reads one complete REGISTER; see Parse.
+// parse reads one complete REGISTER or SUBSCRIBE; see Parse.
 func parse(raw []byte, flow registrar.Flow, version string) (*Inbound, []byte, error) {
 	end := headEnd(raw, 0)
 	if end < 0 {
@@ -256,7 +267,7 @@ func parse(raw []byte, flow registrar.Flow, version string) (*Inbound, []byte, e
 	m.origin = flow
 	m.takeBody(raw[end:])
 	p, refused := m.check()
-	if refused == nil && m.method != "REGISTER" {
+	if refused == nil && !handled(m.method) {
 		refused = &refusal{405, "Method Not Allowed"}
 	}
 	var in *Inbound
