@@ -15,11 +15,12 @@ import (
 
 // This is the half of membership that acts: from what is seen to the next placement in the bus.
 
-// someUnknown reports whether a member that should be up has neither given a sign
-// nor been found dead since this process started: it is too early to judge the pool.
+// someUnknown reports whether a member that should be up has neither pulsed nor been
+// found dead since this process started: it is too early to judge the pool. An answered
+// ping is not enough, for it may be another process than the one that the placement means.
 func (m *membership) someUnknown() bool {
 	for _, p := range m.peers {
-		if p.verdict.State != routing.Down && p.Pulse.At.IsZero() && p.Ping.Outcome != routing.Answered {
+		if p.verdict.State != routing.Down && p.Pulse.At.IsZero() {
 			return true
 		}
 	}
