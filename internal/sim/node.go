@@ -167,3 +167,12 @@ func (p *Pool) node(name routing.FrontEnd) *node {
 	}
 	return nil
 }
+
+// addresses of the pool and of every Front End.
+func (p *Pool) addresses() []netip.AddrPort {
+	all := []netip.AddrPort{poolAddress}
+	for _, f := range p.fes {
+		all = append(all, f.sip())
+	}
+	return all
+}

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"flag"
-	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,15 +23,6 @@ func inBubble(t *testing.T, cfg Config, do func(t *testing.T, p *Pool)) {
 		p.Start()
 		do(t, p)
 	})
-}
-
-// addresses of the pool and of every Front End.
-func (p *Pool) addresses() []netip.AddrPort {
-	all := []netip.AddrPort{poolAddress}
-	for _, f := range p.fes {
-		all = append(all, f.sip())
-	}
-	return all
 }
 
 // A phone registers, refreshes and de-registers over UDP and TCP at any address of the

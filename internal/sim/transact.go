@@ -16,10 +16,7 @@ const (
 	timerF  = 64 * timerT1
 )
 
-var (
-	errNoAnswer = errors.New("no answer within 32 s")
-	errPoked    = errors.New("told to do something else")
-)
+var errNoAnswer = errors.New("no answer within 32 s")
 
 // dialTimeout is how long a phone waits for a connection.
 const dialTimeout = 5 * time.Second
