@@ -33,6 +33,7 @@ type Table struct {
 	caught  sync.Once
 	damaged atomic.Pointer[error]
 	wants   func(name string) bool // which HA1s are kept in memory
+	removed func(User)             // see OnRemove
 }
 
 // shard is a part of the table, padded to a cache line of its own.
@@ -55,7 +56,7 @@ type row struct {
 // New returns an empty table; Follow fills it. groups are the pool's routing
 // groups, among which new users are spread.
 func New(groups []routing.Group, users bus.Table) *Table {
-	t := &Table{users: users, groups: newBalance(groups), seed: maphash.MakeSeed(), ready: make(chan struct{}), wants: all}
+	t := &Table{users: users, groups: newBalance(groups), seed: maphash.MakeSeed(), ready: make(chan struct{}), wants: all, removed: func(User) {}}
 	for i := range t.shard {
 		t.shard[i].rows = map[registrar.AOR]*row{}
 	}
@@ -67,6 +68,11 @@ func New(groups []routing.Group, users bus.Table) *Table {
 func (t *Table) KeepOnly(algorithms []string) {
 	t.wants = func(name string) bool { return slices.Contains(algorithms, strings.TrimSuffix(name, "@")) }
 }
+
+// OnRemove makes fn be called for each user whom the watch tells to be removed, or
+// removed and provisioned again in another group. Lookup does not find him any more, or
+// finds the new one. fn is called from one goroutine and must not block. Call OnRemove before Follow.
+func (t *Table) OnRemove(fn func(User)) { t.removed = fn }
 
 // Follow watches the users table into memory until ctx ends. It returns when the
 // watch is set up; Ready tells when all users are there. Call it once.
@@ -125,11 +131,15 @@ func (t *Table) All(yield func(User) bool) {
 // changed takes in one entry from the watch.
 func (t *Table) changed(e bus.Entry) {
 	a := registrar.AOR(e.Key)
+	known := t.find(a)
 	if e.Value == nil {
 		t.put(a, &row{revision: e.Revision, gone: true}, true)
+		if known != nil && !known.gone && known.revision < e.Revision {
+			t.removed(known.user)
+		}
 		return
 	}
-	if known := t.find(a); known != nil && known.revision >= e.Revision {
+	if known != nil && known.revision >= e.Revision {
 		return // this process wrote it itself, or something newer
 	}
 	u, err := Decode(a, e.Value)
@@ -139,6 +149,9 @@ func (t *Table) changed(e bus.Entry) {
 		return
 	}
 	t.put(a, &row{user: u, revision: e.Revision}, true)
+	if known != nil && !known.gone && known.user.Group != u.Group {
+		t.removed(known.user)
+	}
 }
 
 // store takes in what this process itself has written at that revision.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -239,6 +240,37 @@ func TestRemove(t *testing.T) {
 	}
 	if _, err := one.Provision(t.Context(), user(1)); err != nil {
 		t.Errorf("provision after removal: %v", err)
+	}
+}
+
+// Whoever asks is told of each removal once, after the table has stopped finding the user.
+func TestOnRemove(t *testing.T) {
+	table := New(groupsOf(2), newUsers(t))
+	a := registrar.AOR("sip:alice@example.test")
+	var told []string
+	table.OnRemove(func(u User) {
+		now, _ := table.Lookup(a)
+		told = append(told, string(u.AOR)+" "+string(u.Group)+", now "+string(now.Group))
+	})
+	entry := func(r bus.Revision, value string) {
+		e := bus.Entry{Key: string(a), Revision: r}
+		if value != "" {
+			e.Value = []byte(value)
+		}
+		table.changed(e)
+	}
+	entry(1, "")                // never known
+	entry(2, `{"group":"g00"}`) // provisioned
+	entry(3, `{"group":"g00","max_contacts":3}`)
+	entry(4, "{") // damaged is not removed
+	entry(5, `{"group":"g00"}`)
+	entry(6, "")
+	entry(6, "") // told again by the bus
+	entry(7, `{"group":"g00"}`)
+	entry(9, `{"group":"g01"}`) // 8, the removal, was not told
+	want := []string{"sip:alice@example.test g00, now ", "sip:alice@example.test g00, now g01"}
+	if !slices.Equal(told, want) {
+		t.Errorf("%q", told)
 	}
 }
 

@@ -134,6 +134,7 @@ type FrontEnd struct {
 	events    *events
 	flows     *flows
 	notices   *notices
+	leavers   *dismissals
 	sip       *sipfront.Server
 	addresses sync.Map // routing.FrontEnd → control.MemberInfo
 	why       sync.Map // routing.Group → control.Why
@@ -161,13 +162,14 @@ func New(cfg Config, deps Deps) (*FrontEnd, error) {
 		cfg: cfg, bus: deps.Bus, net: deps.Net, log: log, auth: &cfg.Auth,
 		domains: set(cfg.Domains), aliases: set(cfg.Aliases),
 		users: directory.New(routing.GroupNames(cfg.Groups), deps.Bus.Users()),
-		gates: newGates(), turns: newTurns(), flows: newFlows(),
+		gates: newGates(), turns: newTurns(), flows: newFlows(), leavers: newDismissals(),
 		relaySlots: make(chan struct{}, cfg.SIP.MaxInFlight), drain: make(chan struct{}),
 	}
 	f.users.KeepOnly(f.auth.Offers())
 	for _, d := range cfg.Domains {
 		delete(f.aliases, d) // a domain that is an address is itself
 	}
+	f.users.OnRemove(f.leavers.removed)
 	watch := cfg.Auth
 	watch.MayRegister = f.mayWatch
 	f.watchAuth, f.notices = &watch, newNotices()
@@ -223,6 +225,7 @@ func (f *FrontEnd) Run(ctx context.Context) error {
 	g.Go(func() error { return f.promoter.run(ctx) })
 	g.Go(func() error { return f.sweep(ctx) })
 	g.Go(func() error { return f.reap(ctx) })
+	g.Go(func() error { return f.dismiss(ctx) })
 	g.Go(func() error { return f.notify(ctx) })
 	g.Go(func() error { return f.tellReleased(ctx) })
 	g.Go(func() error { return f.closeIdle(ctx) })

@@ -145,6 +145,7 @@ func (f *FrontEnd) groupReady(g routing.Group) {
 	}
 	f.gates.changed(g)
 	f.tellAll(c)
+	f.leavers.look()
 	if len(f.pendingPrimaries()) == 0 {
 		f.events.allReady(f.view.Load().epoch(), time.Now())
 	}

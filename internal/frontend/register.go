@@ -205,6 +205,9 @@ func (f *FrontEnd) serve(ctx context.Context, in *sipfront.Inbound, user directo
 	}
 	defer endTurn()
 	d, err := f.change(ctx, own, req.AOR, func(cur registrar.Set, now time.Time) registrar.Decision {
+		if !f.isIn(req.AOR, user.Group) { // removed meanwhile: see dismissOne, which awaits the turn
+			return registrar.Decision{Reply: f.stranger(req)}
+		}
 		if reply, ok := f.authenticate(cur, req, now); !ok {
 			return registrar.Decision{Reply: reply}
 		}
