@@ -34,6 +34,8 @@ type Policy struct {
 	// RequirePathSupport refuses a Path that the client has not said to understand (421);
 	// otherwise it is accepted (RFC 3327 §5.3 leaves the choice).
 	RequirePathSupport bool
+	// ShowReceived tells in the 200 where a contact that names another address really is.
+	ShowReceived bool
 	// GRUU makes GRUUs for clients that ask for them (RFC 5627); nil: it is not supported.
 	GRUU *GRUU
 	// FlowTimer is told to RFC 5626 clients: how often they must show that they live. 0: not told.

@@ -86,6 +86,11 @@ func (w *work) contactValue(bindings []Binding, i int, gruus bool) string {
 		v = strconv.AppendUint(v, uint64(b.RegID), 10)
 	}
 	v = append(v, b.Params...)
+	if w.policy != nil && w.policy.ShowReceived {
+		if uri, differs := b.Received(); differs && !strings.Contains(lower(b.Params), ";received=") {
+			v = append(append(append(v, `;received="`...), uri...), '"')
+		}
+	}
 	v = append(v, ";expires="...)
 	// A binding in its grace period is alive: never 0, which would mean the contrary.
 	v = strconv.AppendInt(v, max(1, seconds(b.Expires.Sub(w.now))), 10)
