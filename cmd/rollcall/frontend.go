@@ -17,10 +17,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"rollcall/bus"
+	"rollcall/internal/bearer"
 	"rollcall/internal/config"
 	"rollcall/internal/control"
 	"rollcall/internal/frontend"
 	"rollcall/internal/supervisor"
+	"rollcall/registrar"
 	"rollcall/registrar/sipfront"
 	"rollcall/routing"
 )
@@ -107,7 +109,7 @@ func runFrontend(cmd *cobra.Command, k *knobs, supervised bool) error {
 
 // serveFrontend runs the Front End until ctx ends, or until a signal has made it leave.
 func serveFrontend(ctx context.Context, c config.Config, s control.Settings, b bus.Bus, log *slog.Logger) error {
-	cfg, err := assemble(c, s)
+	cfg, err := assemble(c, s, log)
 	if err != nil {
 		return err
 	}
@@ -134,9 +136,15 @@ func serveFrontend(ctx context.Context, c config.Config, s control.Settings, b b
 }
 
 // assemble turns configuration and the pool's settings into those of one Front End.
-func assemble(c config.Config, s control.Settings) (frontend.Config, error) {
-	auth := c.Digest.Authenticator()
-	auth.Realm, auth.Key, auth.Algorithms = s.Realm, s.Key, s.Algorithms
+func assemble(c config.Config, s control.Settings, log *slog.Logger) (frontend.Config, error) {
+	auth, err := authenticator(c, s, log)
+	if err != nil {
+		return frontend.Config{}, err
+	}
+	policy := c.Registrar.Policy()
+	if c.Registrar.GRUU {
+		policy.GRUU = registrar.NewGRUU(s.Key)
+	}
 	directing := frontend.Directing{Redirect: s.Direct == control.DirectRedirect}
 	for _, pattern := range s.Redirect {
 		agent, err := regexp.Compile(pattern)
@@ -149,11 +157,37 @@ func assemble(c config.Config, s control.Settings) (frontend.Config, error) {
 	return frontend.Config{
 		Name: routing.FrontEnd(c.Frontend.Name), Boot: rand.Text()[:12], Pid: os.Getpid(), Zone: c.Frontend.Zone,
 		Domains: s.Domains, Aliases: hosts, Authenticate: s.Auth == control.AuthDigest, Auth: auth,
-		Policy: c.Registrar.Policy(), Listen: listen,
-		SIP:    sipfront.Config{Version: "Rollcall", MaxInFlight: c.SIP.MaxInFlight, MaxConns: c.SIP.MaxConnections},
+		Policy: policy, FlowGrace: c.Registrar.FlowGrace, Listen: listen,
+		SIP:    sipfront.Config{Version: "Rollcall", Supported: supported(c), MaxInFlight: c.SIP.MaxInFlight, MaxConns: c.SIP.MaxConnections},
 		Health: c.Frontend.Health, Directing: directing, ServiceRoute: c.SIP.ServiceRoute, HoldMax: c.SIP.HoldMax,
 		Groups: s.Groups, Expect: s.Expect, Rules: c.Liveness.Rules(), DrainTimeout: c.SIP.DrainTimeout,
 	}, nil
+}
+
+// authenticator asks clients who they are.
+func authenticator(c config.Config, s control.Settings, log *slog.Logger) (registrar.Authenticator, error) {
+	a := c.Digest.Authenticator()
+	a.Realm, a.Key, a.Algorithms = s.Realm, s.Key, s.Algorithms
+	a.MayRegister = c.Registrar.MayRegister(s.Domains[0])
+	if c.Bearer.Offer == "none" || c.Bearer.Offer == "" {
+		return a, nil
+	}
+	tokens, err := bearer.Open(c.Bearer.Tokens(s.Domains[0]), log)
+	if err != nil {
+		return a, err
+	}
+	a.Schemes = c.Bearer.Schemes()
+	a.Bearer = &registrar.Bearer{Check: tokens.Check, Server: c.Bearer.Server, Scope: c.Bearer.Scope}
+	return a, nil
+}
+
+// supported are the option tags that OPTIONS is answered with (RFC 3261 §11.2).
+func supported(c config.Config) []string {
+	tags := []string{"path", "outbound"}
+	if c.Registrar.GRUU {
+		tags = append(tags, "gruu")
+	}
+	return tags
 }
 
 // listeners returns where to listen, and the hosts by which clients may name the pool.

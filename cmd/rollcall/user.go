@@ -265,9 +265,10 @@ func showUser(u directory.User) shownUser {
 
 func userRemoveCommand(r *reach) *cobra.Command {
 	return &cobra.Command{
-		Use:     "rm USER...",
-		Short:   "Remove users",
-		Long:    "Removes users. What they have registered is taken away at once, and their connections close.",
+		Use:   "rm USER...",
+		Short: "Remove users",
+		Long: `Removes users. What they have registered is taken away at once, and their
+connections close.`,
 		Example: `  rollcall user rm carol dave@example.test`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -20,6 +20,7 @@ type Config struct {
 	Frontend  Frontend  `yaml:"frontend"`
 	Registrar Registrar `yaml:"registrar"`
 	Digest    Digest    `yaml:"digest"`
+	Bearer    Bearer    `yaml:"bearer"`
 	SIP       SIP       `yaml:"sip"`
 	Liveness  Liveness  `yaml:"liveness"`
 	Bus       Bus       `yaml:"bus"`
@@ -71,6 +72,20 @@ type Registrar struct {
 	RefuseThirdParty bool          `yaml:"refuse_third_party"`
 	FlowTimer        time.Duration `yaml:"flow_timer"` // 0s: not told
 	Grants           []Grant       `yaml:"grants"`     // the first that fits counts
+
+	MaxRecord          int           `yaml:"max_record"`   // bytes stored for one user
+	OutOfOrder         int           `yaml:"out_of_order"` // status for a CSeq that is not higher
+	RequirePathSupport bool          `yaml:"require_path_support"`
+	GRUU               bool          `yaml:"gruu"`
+	ShowReceived       bool          `yaml:"show_received"`
+	FlowGrace          time.Duration `yaml:"flow_grace"` // a binding is kept this long after its connection closed
+	ThirdParty         []ThirdParty  `yaml:"third_party"`
+}
+
+// ThirdParty lets one user register others.
+type ThirdParty struct {
+	User string `yaml:"user"` // who authenticates: alice or alice@example.test
+	For  string `yaml:"for"`  // regular expression of whole AORs
 }
 
 // Grant lowers the expiry that some clients are granted.
@@ -86,6 +101,21 @@ type Digest struct {
 	NonceCount string        `yaml:"nonce_count"` // stale, strict or off
 	QOP        []string      `yaml:"qop"`
 	AllowNoQOP bool          `yaml:"allow_no_qop"`
+}
+
+// Bearer is how access tokens are checked (RFC 8898).
+type Bearer struct {
+	Offer      string        `yaml:"offer"` // none, only, or beside digest: first or last
+	JWKS       string        `yaml:"jwks_file"`
+	PEM        []string      `yaml:"key_files"`
+	Secret     string        `yaml:"secret_file"` // of HS256
+	Algorithms []string      `yaml:"algorithms"`
+	Issuer     string        `yaml:"issuer"`
+	Audience   string        `yaml:"audience"`
+	Scope      string        `yaml:"scope"`
+	Claim      string        `yaml:"claim"`        // that names the user
+	Server     string        `yaml:"authz_server"` // https URI, told to clients
+	Leeway     time.Duration `yaml:"leeway"`
 }
 
 // SIP bounds what a Front End takes on.
@@ -148,9 +178,13 @@ func Default() Config {
 		Registrar: Registrar{
 			MinExpires: policy.MinExpires, MaxExpires: policy.MaxExpires, DefaultExpires: policy.DefaultExpires,
 			Grace: policy.Grace, MaxContacts: policy.MaxContacts, WhenFull: "forbid",
+			MaxRecord: registrar.DefaultMaxRecord, OutOfOrder: 500, GRUU: true,
 		},
 		Digest: Digest{NonceLife: registrar.DefaultNonceLife, NonceCount: string(registrar.NCStale), QOP: []string{"auth"}},
-		SIP:    SIP{HoldMax: 20 * time.Second, MaxInFlight: 16384, MaxConnections: 16384, DrainTimeout: 10 * time.Second},
+		Bearer: Bearer{
+			Offer: "none", Algorithms: []string{"RS256", "ES256", "EdDSA"}, Claim: "sub", Leeway: 30 * time.Second,
+		},
+		SIP: SIP{HoldMax: 20 * time.Second, MaxInFlight: 16384, MaxConnections: 16384, DrainTimeout: 10 * time.Second},
 		Liveness: Liveness{
 			PulseEvery: rules.PulseEvery, PingEvery: rules.PingEvery, PingTimeout: rules.PingTimeout, DownAfter: rules.DownAfter,
 			ReconnectGrace: rules.ReconnectGrace, FenceAfter: rules.FenceAfter, FormTimeout: rules.FormTimeout,
@@ -194,7 +228,7 @@ func (c Config) Settings(asked func(path string) bool) control.Settings {
 
 // Validate says what is wrong, by the key's path.
 func (c Config) Validate() error {
-	for _, check := range []func() error{c.validatePool, c.validateUp, c.validateRegistrar, c.validateSIP, c.validateLiveness, c.validateBus} {
+	for _, check := range []func() error{c.validatePool, c.validateUp, c.validateRegistrar, c.validateBearer, c.validateSIP, c.validateLiveness, c.validateBus} {
 		if err := check(); err != nil {
 			return err
 		}

@@ -11,6 +11,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"rollcall/registrar"
 )
 
 const samples = "../../configs"
@@ -82,6 +84,19 @@ func TestErrors(t *testing.T) {
 		{"registrar:\n  min_expires: 3h\n", "f.yaml: registrar.default_expires: 1h0m0s is not between"},
 		{"registrar:\n  when_full: shout\n", "f.yaml: registrar.when_full: "},
 		{"registrar:\n  grants: [{max: 1s}]\n", "f.yaml: registrar.grants: number 1: max 1s is less than min_expires 1m0s"},
+		{"registrar:\n  max_record: 100\n", "f.yaml: registrar.max_record: 100 bytes; 1024 to 524288"},
+		{"registrar:\n  out_of_order: 200\n", "f.yaml: registrar.out_of_order: 200; 500"},
+		{"registrar:\n  flow_grace: 2m\n", "f.yaml: registrar.flow_grace: 2m0s; 0s to 1m"},
+		{"registrar:\n  third_party: [{for: x}]\n", "f.yaml: registrar.third_party: number 1: user: "},
+		{"registrar:\n  third_party: [{user: gw, for: '('}]\n", "f.yaml: registrar.third_party: number 1: for: "},
+		{"registrar:\n  third_party: [{user: gw}]\n", "f.yaml: registrar.third_party: number 1: for: "},
+		{"bearer:\n  offer: both\n", `f.yaml: bearer.offer: "both"; none, only`},
+		{"bearer:\n  offer: only\n", "f.yaml: bearer: no keys to check tokens with"},
+		{"bearer: {offer: only, jwks_file: k, issuer: i, audience: a, algorithms: [none]}\n", `f.yaml: bearer: algorithm "none"`},
+		{"bearer: {offer: only, jwks_file: k, issuer: i, audience: a, algorithms: [HS256]}\n", "f.yaml: bearer: HS256 and the secret file"},
+		{"bearer: {offer: only, jwks_file: k, issuer: i, audience: a}\n", `f.yaml: bearer.authz_server: ""; the https URI`},
+		{"bearer: {offer: only, jwks_file: k, issuer: i, audience: a, authz_server: 'http://x'}\n", "f.yaml: bearer.authz_server: "},
+		{"bearer: {offer: only, jwks_file: k, issuer: i, audience: a, authz_server: 'https://x', scope: 'a b'}\n", "f.yaml: bearer.scope: "},
 		{"sip:\n  hold_max: 40s\n", "f.yaml: sip.hold_max: 40s"},
 		{"digest:\n  qop: []\n", "f.yaml: digest.qop: empty"},
 		{"liveness:\n  down_after: 200ms\n", "f.yaml: liveness.down_after: 200ms is less than three pulses"},
@@ -143,5 +158,81 @@ func TestLoadErrors(t *testing.T) {
 	}
 	if _, err := Load(big); err == nil || !strings.Contains(err.Error(), "is this the configuration file?") {
 		t.Error(err)
+	}
+}
+
+// Every key of the registrar's policy gets there.
+func TestPolicy(t *testing.T) {
+	c, err := parse("f.yaml", []byte(`registrar:
+  min_expires: 30s
+  max_expires: 3h
+  default_expires: 2h
+  grace: 5s
+  max_contacts: 3
+  when_full: unavailable
+  allow_equal_cseq: true
+  refuse_third_party: true
+  flow_timer: 90s
+  grants: [{transport: udp, max: 1m}]
+  max_record: 4096
+  out_of_order: 400
+  require_path_support: true
+  show_received: true
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := registrar.Policy{
+		MinExpires: 30 * time.Second, MaxExpires: 3 * time.Hour, DefaultExpires: 2 * time.Hour, Grace: 5 * time.Second,
+		MaxContacts: 3, WhenFull: registrar.RefuseUnavailable, AllowEqualCSeq: true, RefuseThirdParty: true,
+		FlowTimer: 90 * time.Second, Grants: []registrar.Grant{{Transport: "udp", Max: time.Minute}},
+		MaxRecord: 4096, OrderStatus: 400, RequirePathSupport: true, ShowReceived: true,
+	}
+	if d := cmp.Diff(want, c.Registrar.Policy()); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestThirdParty(t *testing.T) {
+	c, err := parse("f.yaml", []byte(`registrar:
+  third_party:
+    - {user: gateway, for: "sip:2[0-9]+@example[.]test"}
+    - {user: sip:boss@example.org, for: "sip:.*@example[.]org"}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	may := c.Registrar.MayRegister("example.test")
+	for _, x := range []struct {
+		user, aor registrar.AOR
+		want      bool
+	}{
+		{"sip:gateway@example.test", "sip:201@example.test", true}, {"sip:gateway@example.test", "sip:x201@example.test", false},
+		{"sip:gateway@example.test", "sip:201@example.test:5070", false}, {"sip:gateway@example.org", "sip:201@example.test", false},
+		{"sip:boss@example.org", "sip:anyone@example.org", true}, {"sip:boss@example.org", "sip:201@example.test", false},
+	} {
+		if got := may(x.user, x.aor); got != x.want {
+			t.Errorf("%s for %s: %v", x.user, x.aor, got)
+		}
+	}
+	if Default().Registrar.MayRegister("example.test") != nil {
+		t.Error("somebody may by default")
+	}
+}
+
+func TestBearer(t *testing.T) {
+	for offer, want := range map[string]string{"none": "Digest", "only": "Bearer", "first": "Bearer Digest", "last": "Digest Bearer"} {
+		c, err := parse("f.yaml", []byte("bearer: {offer: "+offer+", jwks_file: k.json, issuer: i, audience: a, authz_server: 'https://login.example.test/', scope: sip}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(c.Bearer.Schemes(), " "); got != want {
+			t.Errorf("%s: %s", offer, got)
+		}
+		tokens := c.Bearer.Tokens("example.test")
+		if tokens.JWKS != "k.json" || tokens.Issuer != "i" || tokens.Audience != "a" || tokens.Scope != "sip" || tokens.Claim != "sub" ||
+			tokens.Domain != "example.test" || tokens.Leeway != 30*time.Second || len(tokens.Algorithms) != 3 {
+			t.Errorf("%+v", tokens)
+		}
 	}
 }

@@ -4,12 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
+
+// maxRecord bounds registrar.max_record: a bus carries messages of 1 MiB.
+const maxRecord = 512 << 10
 
 // maxFrontends bounds what one machine is asked to start.
 const maxFrontends = 64
@@ -64,6 +68,20 @@ func (c Config) validateRegistrar() error {
 		return fmt.Errorf("registrar.when_full: %q; forbid, unavailable or replace", r.WhenFull)
 	case r.FlowTimer < 0:
 		return fmt.Errorf("registrar.flow_timer: %v is negative; 0s: not told", r.FlowTimer)
+	case r.MaxRecord < 1024 || r.MaxRecord > maxRecord:
+		return fmt.Errorf("registrar.max_record: %d bytes; 1024 to %d", r.MaxRecord, maxRecord)
+	case r.OutOfOrder != 500 && r.OutOfOrder != 400:
+		return fmt.Errorf("registrar.out_of_order: %d; 500 (RFC 3261 §10.3) or 400", r.OutOfOrder)
+	case r.FlowGrace < 0 || r.FlowGrace > time.Minute:
+		return fmt.Errorf("registrar.flow_grace: %v; 0s to 1m", r.FlowGrace)
+	}
+	for i, t := range r.ThirdParty {
+		if _, err := t.user("example.test"); err != nil {
+			return fmt.Errorf("registrar.third_party: number %d: user: %w", i+1, err)
+		}
+		if _, err := regexp.Compile(whole(t.For)); err != nil || t.For == "" {
+			return fmt.Errorf("registrar.third_party: number %d: for: give a regular expression of AORs, such as sip:.*@example[.]test", i+1)
+		}
 	}
 	for i, g := range r.Grants {
 		if _, err := regexp.Compile(g.UserAgent); err != nil {
@@ -75,6 +93,27 @@ func (c Config) validateRegistrar() error {
 		if !slices.Contains([]string{"", "udp", "tcp", "tls", "ws", "wss"}, g.Transport) {
 			return fmt.Errorf("registrar.grants: number %d: transport %q; udp, tcp, tls, ws or wss", i+1, g.Transport)
 		}
+	}
+	return nil
+}
+
+func (c Config) validateBearer() error {
+	b := c.Bearer
+	if !slices.Contains([]string{"none", "only", "first", "last"}, b.Offer) {
+		return fmt.Errorf("bearer.offer: %q; none, only, or beside digest first or last", b.Offer)
+	}
+	if b.Offer == "none" {
+		return nil
+	}
+	tokens := b.Tokens(c.Pool.Domains[0])
+	if err := tokens.Validate(); err != nil {
+		return fmt.Errorf("bearer: %w", err)
+	}
+	if u, err := url.Parse(b.Server); err != nil || u.Scheme != "https" || u.Host == "" || strings.ContainsAny(b.Server, "\"\\ ") {
+		return fmt.Errorf("bearer.authz_server: %q; the https URI where clients get their tokens (RFC 8898 §4)", b.Server)
+	}
+	if strings.ContainsAny(b.Scope, "\"\\ \r\n") {
+		return fmt.Errorf("bearer.scope: %q; one word", b.Scope)
 	}
 	return nil
 }
