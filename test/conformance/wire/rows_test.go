@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 )
 
@@ -142,5 +143,35 @@ func TestRow38AnswerPort(t *testing.T) {
 		a := c.send(c.register(local+" => "+listening.LocalAddr().String()), 200)
 		_, port, _ := net.SplitHostPort(local)
 		c.has(field(a, "Via"), ";rport="+port)
+	})
+}
+
+// RFC 3261 §8.2.6.2: the answer repeats From, Call-ID, CSeq and the Via values in their order, and gives To a tag.
+func TestAnswerFields(t *testing.T) {
+	everywhere(t, func(t *testing.T, c *client) {
+		const below = "SIP/2.0/TCP 192.0.2.77:5062;branch=z9hG4bKbelow;x=y"
+		for _, want := range []int{401, 200, 423, 200} {
+			edits := []string{"Max-Forwards: => Via: " + below + "\r\nMax-Forwards:"}
+			if want == 423 {
+				edits = append(edits, "Expires: 600 => Expires: 1")
+			}
+			request := c.register(edits...)
+			a := c.send(request, want)
+			for _, name := range []string{"From", "Call-ID", "CSeq"} {
+				if got := field(a, name); got != field(request, name) {
+					t.Errorf("%s: %q, asked with %q", name, got, field(request, name))
+				}
+			}
+			if to, tag, ok := strings.Cut(field(a, "To"), ";tag="); !ok || to != field(request, "To") || tag == "" {
+				t.Errorf("To: %q, asked with %q", field(a, "To"), field(request, "To"))
+			}
+			vias := fields(a, "Via")
+			if all := strings.Join(vias, ", "); !strings.HasSuffix(all, ", "+below) || branchOf(vias[0]) != branchOf(request) {
+				t.Errorf("Via: %q", vias)
+			}
+			if field(a, "Content-Length") != "0" {
+				t.Errorf("%q", a)
+			}
+		}
 	})
 }
