@@ -16,11 +16,14 @@ import (
 // This is the half of membership that acts: from what is seen to the next placement in the bus.
 
 // someUnknown reports whether a member that should be up has neither pulsed nor been
-// found dead since this process started: it is too early to judge the pool. An answered
-// ping is not enough, for it may be another process than the one that the placement means.
+// found dead since this process started, or last pulsed as another process than the one
+// in the placement, before that was known: it is too early to judge the pool.
 func (m *membership) someUnknown() bool {
 	for _, p := range m.peers {
-		if p.verdict.State != routing.Down && p.Pulse.At.IsZero() {
+		if p.verdict.State == routing.Down {
+			continue
+		}
+		if p.Pulse.At.IsZero() || p.Pulse.Boot != p.Member.Boot && p.Member.Boot != "" && !p.Pulse.At.After(p.MemberSeen) {
 			return true
 		}
 	}
