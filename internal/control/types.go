@@ -20,7 +20,9 @@ const (
 	// VerbFlowReleased tells the Front End of a connection that a user has no binding on it any more.
 	VerbFlowReleased = "flowreleased"
 	// VerbNotify hands a NOTIFY to the Front End that has the watcher's flow.
-	VerbNotify  = "notify"
+	VerbNotify = "notify"
+	// VerbAnswer hands on the answer to a NOTIFY that another Front End read at a shared address.
+	VerbAnswer  = "answer"
 	VerbStatus  = "status"  // answers a FrontEndStatus
 	VerbExplain = "explain" // asks an AOR, answers an Explanation
 )

@@ -185,6 +185,7 @@ func New(cfg Config, deps Deps) (*FrontEnd, error) {
 	f.members.own.Store(routing.Joining)
 	sip := cfg.SIP
 	sip.FrontEnd, sip.Boot, sip.Listen, sip.Net, sip.Log = string(cfg.Name), cfg.Boot, cfg.Listen, deps.Net, log
+	sip.Astray = f.astray
 	f.sip = sipfront.New(sip, f)
 	return f, nil
 }
@@ -227,6 +228,7 @@ func (f *FrontEnd) Run(ctx context.Context) error {
 	g.Go(func() error { return f.reap(ctx) })
 	g.Go(func() error { return f.dismiss(ctx) })
 	g.Go(func() error { return f.notify(ctx) })
+	g.Go(func() error { return f.passOn(ctx) })
 	g.Go(func() error { return f.tellReleased(ctx) })
 	g.Go(func() error { return f.closeIdle(ctx) })
 	g.Go(func() error {
@@ -333,6 +335,7 @@ func (f *FrontEnd) serveBus(ctx context.Context) error {
 		serve(control.VerbFlowClosed, func(r bus.Request) { f.flowClosedElsewhere(ctx, r) }),
 		serve(control.VerbFlowReleased, f.releasedElsewhere),
 		serve(control.VerbNotify, func(r bus.Request) { f.carryElsewhere(ctx, r) }),
+		serve(control.VerbAnswer, f.answeredElsewhere),
 		serve(control.VerbStatus, func(r bus.Request) { reply(r, f.status(), nil) }),
 		serve(control.VerbExplain, func(r bus.Request) {
 			e, err := f.explain(registrar.AOR(r.Data))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"rollcall/registrar"
+	"rollcall/registrar/sipfront"
 )
 
 // notices is what watchers of this Front End's users are owed and have not been told yet.
@@ -21,7 +22,8 @@ type notices struct {
 	ready []watcher           // boxes to be emptied
 	wake  chan struct{}       // one slot
 
-	carrying chan struct{} // bounds the NOTIFYs that other Front Ends send by our flows
+	carrying chan struct{}        // bounds the NOTIFYs that other Front Ends send by our flows
+	strays   chan sipfront.Astray // to be passed on
 }
 
 // watcher names a subscription: whose registrations, and our tag.
@@ -55,7 +57,8 @@ const (
 )
 
 func newNotices() *notices {
-	return &notices{boxes: map[watcher]*outbox{}, wake: make(chan struct{}, 1), carrying: make(chan struct{}, carriedAtOnce)}
+	return &notices{boxes: map[watcher]*outbox{}, wake: make(chan struct{}, 1),
+		carrying: make(chan struct{}, carriedAtOnce), strays: make(chan sipfront.Astray, strayQueue)}
 }
 
 // waiting reports whether a subscription's newest NOTIFY has not left yet. The caller has the user's turn.

@@ -103,7 +103,7 @@ func (s *Server) SendTo(ctx context.Context, flow registrar.Flow, method, uri st
 		method: method, final: make(chan int, 1), provisional: make(chan struct{}, 1), lost: make(chan struct{}),
 	}
 	if x.peer, err = s.peerOf(flow); err == nil {
-		branch := "z9hG4bK" + rand.Text()
+		branch := s.newBranch(rand.Text())
 		request := s.request(flow, branch, method, uri, headers, body)
 		if !s.sends.add(branch, x) {
 			err = ErrBusy
@@ -181,11 +181,19 @@ func (s *Server) transact(ctx context.Context, x *sending, request []byte) (int,
 func (s *Server) response(p peer, m *message) {
 	x := s.sends.get(m.via.branch)
 	_, method, ok := cutCSeq(m.cseq.value)
+	if x == nil && ok && s.astray(p, m, method) {
+		return
+	}
 	if x == nil || !ok || method != x.method || p != x.peer {
 		s.count.drop(DropResponse)
 		return
 	}
-	if m.status < 200 {
+	x.answered(m.status)
+}
+
+// answered takes a response of its client.
+func (x *sending) answered(status int) {
+	if status < 200 {
 		select {
 		case x.provisional <- struct{}{}:
 		default:
@@ -193,7 +201,7 @@ func (s *Server) response(p peer, m *message) {
 		return
 	}
 	select {
-	case x.final <- m.status:
+	case x.final <- status:
 	default: // a retransmission of it
 	}
 }

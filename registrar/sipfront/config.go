@@ -23,6 +23,8 @@ type Config struct {
 	Net      Net          // where listeners come from; nil: SystemNet
 	Log      *slog.Logger // nil: silent
 	Version  string       // said in Server and User-Agent
+	// Astray is told of responses to what other Front Ends sent from a shared address; nil: they are dropped. It must not block.
+	Astray func(Astray)
 	// Supported option tags (RFC 3261 §20.37), as told in answer to OPTIONS.
 	Supported []string
 
