@@ -9,7 +9,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -46,6 +48,9 @@ func run(m *testing.M) (code int) {
 		return fail(err)
 	}
 	defer os.RemoveAll(dir)
+	if err := sources(); err != nil {
+		return fail(err)
+	}
 	binary, err := harness.Build(dir)
 	if err != nil {
 		return fail(err)
@@ -65,6 +70,22 @@ func run(m *testing.M) (code int) {
 		return fail(err)
 	}
 	return m.Run()
+}
+
+// sources looks at every source file of the module: what a test looks at belongs to what its cached
+// result depends on, and the program that is built here would not otherwise.
+func sources() error {
+	root, err := harness.Root()
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		_, err = os.Stat(path)
+		return err
+	})
 }
 
 // prepare waits for the pool and learns its addresses and who is primary of whom.
