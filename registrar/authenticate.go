@@ -13,7 +13,7 @@ type Authenticator struct {
 	Schemes    []string // to challenge with, in this order; empty means SchemeDigest alone
 	Realm      string   // "" means the domain of the AOR
 	Key        []byte   // the pool's secret; at least 16 bytes
-	Previous   [][]byte // keys of before, whose nonces are still accepted
+	Keys       *Keys    // takes the place of Key where that can change
 	Algorithms []string // to challenge with, in this order; empty means MD5 alone
 	QOP        []string // auth, auth-int; empty means auth
 	// NonceLife is how long a nonce counts after it was issued; 0 means DefaultNonceLife.

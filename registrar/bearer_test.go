@@ -120,12 +120,12 @@ func TestPreviousKeys(t *testing.T) {
 	if _, ok := d.attempt(2, nonce, MD5, "auth", 1); ok {
 		t.Fatal("a strange key's nonce is accepted")
 	}
-	d.a.Previous = [][]byte{old}
+	d.a.Keys = NewKeys(d.a.Key, old)
 	if reply, ok := d.attempt(3, nonce, MD5, "auth", 1); !ok {
 		t.Errorf("%+v", reply)
 	}
 	fresh := d.nonce()
-	d.a.Previous = nil
+	d.a.Keys.Set(d.a.Key)
 	if reply, ok := d.attempt(4, fresh, MD5, "auth", 1); !ok {
 		t.Errorf("%+v", reply)
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,7 +16,7 @@ import (
 // nothing of the temporary ones: they are sealed with the pool's key (appendix A.2 there),
 // so that every Front End, promoted or started anew, can read those that another one made.
 type GRUU struct {
-	seals []seal // the first one makes, all of them read
+	seals atomic.Pointer[[]seal] // the first one makes, all of them read
 }
 
 // seal is what one key of the pool gives.
@@ -27,6 +28,13 @@ type seal struct {
 // NewGRUU derives from the pool's key, as in Authenticator, and from those that it had before.
 func NewGRUU(key []byte, previous ...[]byte) *GRUU {
 	g := &GRUU{}
+	g.SetKeys(key, previous...)
+	return g
+}
+
+// SetKeys changes the keys while it is used, from any goroutine.
+func (g *GRUU) SetKeys(key []byte, previous ...[]byte) {
+	var seals []seal
 	for _, k := range append([][]byte{key}, previous...) {
 		block, err := aes.NewCipher(derive(k, "temporary GRUU: seal"))
 		if err != nil {
@@ -36,9 +44,9 @@ func NewGRUU(key []byte, previous ...[]byte) *GRUU {
 		if err != nil {
 			panic(err) // as is the block size
 		}
-		g.seals = append(g.seals, seal{box, derive(k, "temporary GRUU: nonce")})
+		seals = append(seals, seal{box, derive(k, "temporary GRUU: nonce")})
 	}
-	return g
+	g.seals.Store(&seals)
 }
 
 func derive(key []byte, purpose string) []byte {
@@ -63,7 +71,7 @@ func (g *GRUU) Public(aor AOR, instance string) string {
 // temporary is the GRUU made for a binding by its newest REGISTER, so that a
 // retransmission and a query get the same one.
 func (g *GRUU) temporary(aor AOR, b *Binding) string {
-	s := &g.seals[0]
+	s := &(*g.seals.Load())[0]
 	domain := aor.Domain()
 	text := binary.BigEndian.AppendUint64(make([]byte, 0, 128), b.Generation)
 	text = append(text, strings.TrimSuffix(strings.TrimPrefix(string(aor), "sip:"), "@"+domain)...)
@@ -112,8 +120,8 @@ func (g *GRUU) Resolve(uri string) (ref GRUURef, ok bool) {
 		return ref, false
 	}
 	domain := u.aor().Domain()
-	for i := range g.seals {
-		box := g.seals[i].box
+	for _, s := range *g.seals.Load() {
+		box := s.box
 		if len(sealed) < box.NonceSize() {
 			return ref, false
 		}

@@ -94,7 +94,7 @@ func (a *Authenticator) newNonce(realm string, now time.Time) (string, error) {
 	if _, err := io.ReadFull(source, b[nonceTime:nonceTime+nonceID]); err != nil {
 		return "", fmt.Errorf("make a nonce: %w", err)
 	}
-	sign(a.Key, &b, realm)
+	sign(a.current(), &b, realm)
 	return base64.RawURLEncoding.EncodeToString(b[:]), nil
 }
 
@@ -119,10 +119,10 @@ func (a *Authenticator) readNonce(s, realm string) (nonce, bool) {
 // signed reports whether the pool's key, or one that it had before, made the keyed hash.
 func (a *Authenticator) signed(b *[nonceBytes]byte, realm string) bool {
 	want := *b
-	if sign(a.Key, &want, realm); hmac.Equal(want[:], b[:]) {
+	if sign(a.current(), &want, realm); hmac.Equal(want[:], b[:]) {
 		return true
 	}
-	for _, key := range a.Previous {
+	for _, key := range a.previous() {
 		if sign(key, &want, realm); hmac.Equal(want[:], b[:]) {
 			return true
 		}

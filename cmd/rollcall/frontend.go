@@ -143,7 +143,7 @@ func assemble(c config.Config, s control.Settings, log *slog.Logger) (frontend.C
 	}
 	policy := c.Registrar.Policy()
 	if c.Registrar.GRUU {
-		policy.GRUU = registrar.NewGRUU(s.Key)
+		policy.GRUU = registrar.NewGRUU(s.Key, s.PreviousKeys...)
 	}
 	directing := frontend.Directing{Redirect: s.Direct == control.DirectRedirect}
 	for _, pattern := range s.Redirect {
@@ -167,7 +167,7 @@ func assemble(c config.Config, s control.Settings, log *slog.Logger) (frontend.C
 // authenticator asks clients who they are.
 func authenticator(c config.Config, s control.Settings, log *slog.Logger) (registrar.Authenticator, error) {
 	a := c.Digest.Authenticator()
-	a.Realm, a.Key, a.Algorithms = s.Realm, s.Key, s.Algorithms
+	a.Realm, a.Keys, a.Algorithms = s.Realm, registrar.NewKeys(s.Key, s.PreviousKeys...), s.Algorithms
 	a.MayRegister = c.Registrar.MayRegister(s.Domains[0])
 	if c.Bearer.Offer == "none" || c.Bearer.Offer == "" {
 		return a, nil

@@ -93,7 +93,7 @@ Start with 'rollcall up': a whole pool on this machine, with two users.`,
 		&cobra.Group{ID: "keep", Title: "Look after it:"})
 	root.AddCommand(upCommand(), frontendCommand(), busCommand())
 	root.AddCommand(statusCommand(), explainCommand(), watchCommand())
-	root.AddCommand(userCommand())
+	root.AddCommand(userCommand(), rotateKeyCommand())
 	root.AddCommand(cli.Command()) // storm
 	root.SetHelpCommandGroupID("look")
 	wrapArgs(root)

@@ -40,6 +40,8 @@ type Settings struct {
 	Redirect   []string `json:"redirect,omitempty"`  // User-Agent patterns that may be redirected
 	Expect     int      `json:"expect"`              // Front Ends to wait for before the first placement
 	Key        []byte   `json:"nonce_key,omitempty"` // keys the nonces and marks of all Front Ends; secret
+	// PreviousKeys were Key before, the newest first: what was made with them is still accepted.
+	PreviousKeys [][]byte `json:"previous_keys,omitempty"`
 }
 
 // DefaultSettings is a pool that was told nothing. It has no Key yet.

@@ -157,6 +157,9 @@ func New(cfg Config, deps Deps) (*FrontEnd, error) {
 	if deps.Net == nil {
 		deps.Net = systemNet{sipfront.SystemNet()}
 	}
+	if cfg.Auth.Keys == nil {
+		cfg.Auth.Keys = registrar.NewKeys(cfg.Auth.Key)
+	}
 	log := deps.Log.With("frontend", string(cfg.Name))
 	f := &FrontEnd{
 		cfg: cfg, bus: deps.Bus, net: deps.Net, log: log, auth: &cfg.Auth,

@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -15,7 +16,9 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"rollcall/bus"
 	"rollcall/internal/bearer"
+	"rollcall/internal/control"
 	"rollcall/registrar"
 	"rollcall/routing"
 )
@@ -195,6 +198,61 @@ func TestThirdPartyInAPool(t *testing.T) {
 				"response=%q, algorithm=MD5, qop=auth, nc=00000001, cnonce=\"x\"\r\n", c.by, nonce, response))
 			if !strings.HasPrefix(r, c.want) {
 				t.Errorf("%s for %s at %s: %s", c.by, c.to, fe, r)
+			}
+		}
+	}
+}
+
+// The pool's key is changed while it serves: a client's nonce and temporary GRUU from before
+// go on, at every Front End; after two more changes they are nothing.
+func TestKeyRotation(t *testing.T) {
+	p := newTweakedPool(t, withGRUU, "fe1", "fe2")
+	olga := p.provision("olga")
+	p.await("two up", formed(2))
+	put := control.DefaultSettings()
+	put.Key = []byte("0123456789abcdef") // as the Front Ends were started
+	value, err := json.Marshal(put)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.bus.Pool().Put(t.Context(), bus.Write{Key: control.SettingsKey, Value: value}); err != nil {
+		t.Fatal(err)
+	}
+	ph := p.phone("olga", "udp", p.address("fe1", "udp"))
+	nonce := nonceIn.FindStringSubmatch(ph.send("<sip:olga@192.0.2.1>", ""))[1]
+	ha1, _ := registrar.HA1("MD5", "olga", "example.test", "secret")
+	ha2, _ := registrar.HA1("MD5", "REGISTER", "sip", "example.test")
+	nc := 0
+	answer := func(fe routing.FrontEnd) string {
+		nc++
+		response, _ := registrar.HA1("MD5", ha1, nonce, fmt.Sprintf("%08x:x:auth:%s", nc, ha2))
+		next := p.phone("olga", "udp", p.address(fe, "udp"))
+		return next.send("<sip:olga@192.0.2.1>", fmt.Sprintf("Authorization: Digest username=\"olga\", realm=\"example.test\", nonce=%q, uri=\"sip:example.test\", "+
+			"response=%q, algorithm=MD5, qop=auth, nc=%08x, cnonce=\"x\"\r\n", nonce, response, nc))
+	}
+	ok(t, "before", answer("fe1"))
+	for i := range 3 {
+		if err := control.RotateKey(t.Context(), p.bus.Pool()); err != nil {
+			t.Fatal(err)
+		}
+		s, err := control.ReadSettings(t.Context(), p.bus.Pool())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fe := range []routing.FrontEnd{"fe1", "fe2"} {
+			eventually(t, "the new key is used", func() bool {
+				r := p.phone("olga", "udp", p.address(fe, "udp")).send("", "")
+				a := registrar.Authenticator{Realm: "example.test", Key: s.Key}
+				req := registrar.Request{AOR: olga.AOR, RequestURI: "sip:example.test", Domain: "example.test"}
+				n := nonceIn.FindStringSubmatch(r)[1]
+				response, _ := registrar.HA1("MD5", ha1, n, "00000001:x:auth:"+ha2)
+				req.Authorization = []string{fmt.Sprintf("Digest username=\"olga\", realm=\"example.test\", nonce=%q, uri=\"sip:example.test\", "+
+					"response=%q, algorithm=MD5, qop=auth, nc=00000001, cnonce=\"x\"", n, response)}
+				_, _, let := a.Authenticate(&req, func(registrar.AOR) (map[string]string, bool) { return map[string]string{"MD5": ha1}, true }, time.Now())
+				return let
+			})
+			if r := answer(fe); strings.HasPrefix(r, "SIP/2.0 200 ") != (i < 2) {
+				t.Errorf("after %d rotations at %s: %s", i+1, fe, r)
 			}
 		}
 	}

@@ -17,10 +17,25 @@ func (f *FrontEnd) poolChanged(e bus.Entry) {
 	switch {
 	case e.Key == control.PlacementKey:
 		f.placementChanged(e)
+	case e.Key == control.SettingsKey:
+		f.settingsChanged(e)
 	case e.Key == control.ChangeKey:
 		f.changeExplained(e)
 	case strings.HasPrefix(e.Key, control.MemberPrefix):
 		f.memberChanged(e)
+	}
+}
+
+// settingsChanged takes the pool's keys over. The other settings hold from the next start.
+func (f *FrontEnd) settingsChanged(e bus.Entry) {
+	var s control.Settings
+	if e.Value == nil || json.Unmarshal(e.Value, &s) != nil || len(s.Key) == 0 {
+		f.log.Error("the pool's settings in the bus cannot be read; the keys stay as they are")
+		return
+	}
+	f.auth.Keys.Set(s.Key, s.PreviousKeys...)
+	if g := f.cfg.Policy.GRUU; g != nil {
+		g.SetKeys(s.Key, s.PreviousKeys...)
 	}
 }
 
