@@ -58,17 +58,26 @@ func (w *work) update() Decision {
 			return Decision{Next: w.cur, Reply: *refusal}
 		}
 	}
-	next, changes := w.result()
+	next, changes := w.next()
 	if len(changes) == 0 && len(w.removed) == 0 {
 		return Decision{Next: w.cur, Reply: w.accept(w.live)}
 	}
+	for !w.fits(&next) {
+		if w.policy.WhenFull != ReplaceOldest || !w.evictOldest() {
+			return Decision{Next: w.cur, Reply: *w.full()}
+		}
+		next, changes = w.next()
+	}
+	return Decision{Next: next, Write: true, Changes: changes, Reply: w.accept(next.Bindings)}
+}
+
+// next is the set after the request and what changed.
+func (w *work) next() (Set, []Change) {
+	next, changes := w.result()
 	next.Removed = newest(append(recentRemovals(w.cur.Removed, w.now), w.removed...), maxRemoved)
 	next.Nonces = useNonce(w.cur.Nonces, w.req.Nonce, w.now)
 	next.Subscriptions = w.cur.Subscriptions
-	if refusal := w.checkSize(next); refusal != nil {
-		return Decision{Next: w.cur, Reply: *refusal}
-	}
-	return Decision{Next: next, Write: true, Changes: changes, Reply: w.accept(next.Bindings)}
+	return next, changes
 }
 
 // checkDomain: §10.3 step 1 (a Request-URI for another domain is not ours to forward)
@@ -203,77 +212,3 @@ func (p *Policy) mostFor(req *Request) int64 {
 
 // seconds rounds up.
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
-
-// checkLimits: the number of contacts. Only a new contact can be one too many.
-func (w *work) checkLimits() *Reply {
-	most, count, created := w.policy.MaxContacts, 0, false
-	for i := range w.slots {
-		s := &w.slots[i]
-		if s.state != removed {
-			count++
-		}
-		created = created || (s.state == put && i >= len(w.live))
-	}
-	if most <= 0 || count <= most || !created {
-		return nil
-	}
-	if w.policy.WhenFull == ReplaceOldest {
-		for ; count > most && w.evictOldest(); count-- {
-		}
-		if count <= most {
-			return nil
-		}
-	}
-	if w.policy.WhenFull == RefuseUnavailable {
-		return refuse(503)
-	}
-	return refuse(403)
-}
-
-// evictOldest gives up the binding that was refreshed longest ago and has no part in this request.
-func (w *work) evictOldest() bool {
-	oldest := -1
-	for i := range w.live {
-		if w.slots[i].state == kept && (oldest < 0 || w.live[i].Refreshed.Before(w.live[oldest].Refreshed)) {
-			oldest = i
-		}
-	}
-	if oldest < 0 {
-		return false
-	}
-	w.slots[oldest].state, w.slots[oldest].evicted = removed, true
-	return true
-}
-
-// checkSize: a record may not grow beyond its limit.
-func (w *work) checkSize(next Set) *Reply {
-	limit := w.policy.MaxRecord
-	if limit <= 0 {
-		limit = DefaultMaxRecord
-	}
-	if size := next.size(); size > limit && size > w.cur.size() {
-		return refuse(403)
-	}
-	return nil
-}
-
-// size is a little above the length of the stored form.
-func (s *Set) size() int {
-	n := recordHeader + 8
-	for i := range s.Bindings {
-		b := &s.Bindings[i]
-		n += 112 + len(b.URI) + len(b.Instance) + len(b.Params) + len(b.CallID) + len(b.Branch) + len(b.UserAgent) +
-			len(b.Flow.FrontEnd) + len(b.Flow.Boot) + len(b.Flow.Transport) + len(b.Flow.Local) + len(b.Flow.Remote)
-		if b.Generation != 0 {
-			n += 10
-		}
-		for _, path := range b.Path {
-			n += 4 + len(path)
-		}
-	}
-	for i := range s.Removed {
-		r := &s.Removed[i]
-		n += 36 + len(r.URI) + len(r.CallID) + len(r.Branch)
-	}
-	return n + 32*len(s.Nonces)
-}

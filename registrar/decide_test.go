@@ -302,11 +302,26 @@ func TestRecordLimit(t *testing.T) {
 	p := newPhone(t)
 	p.policy.MaxRecord = 1000
 	p.register("c", 1, "<sip:a@h>")
-	big := p.request("c", 2, "<sip:a@h>;x="+strings.Repeat("y", 1000))
-	p.send(big, 403)
+	refresh := func(size int) *Request { return p.request("c", 2, "<sip:a@h>;x="+strings.Repeat("y", size)) }
+	p.send(refresh(1200), 403) // however often it is tried
 	p.register("c", 3, "<sip:a@h>")
+	add := p.request("d", 1, "<sip:b@h>;x="+strings.Repeat("y", 700))
+	p.send(add, 403)
+	p.policy.WhenFull = RefuseUnavailable
+	p.send(add, 503)
+	p.policy.WhenFull = ReplaceOldest
+	d := p.send(add, 200)
+	p.bound("sip:b@h")
+	if !slices.Equal(d.kinds(), []ChangeKind{Rejected, Created}) {
+		t.Errorf("%v", d.kinds())
+	}
+	p.send(p.request("d", 2, "<sip:c@h>;x="+strings.Repeat("y", 1200)), 403) // too large even alone
+	p.bound("sip:b@h")
+	p.register("d", 3, "<sip:b@h>;x="+strings.Repeat("y", 1000)) // a refresh may take a little more
+	p.policy.WhenFull = RefuseForbidden
+	p.register("c", 4, "<sip:b@h>;x=y")
 	p.policy.MaxRecord = 10 // lowered later: what is there can still be refreshed
-	p.register("c", 4, "<sip:a@h>")
+	p.register("c", 5, "<sip:b@h>")
 }
 
 func TestManyContactsAreRefused(t *testing.T) {

@@ -84,7 +84,7 @@ func TestErrors(t *testing.T) {
 		{"registrar:\n  min_expires: 3h\n", "f.yaml: registrar.default_expires: 1h0m0s is not between"},
 		{"registrar:\n  when_full: shout\n", "f.yaml: registrar.when_full: "},
 		{"registrar:\n  grants: [{max: 1s}]\n", "f.yaml: registrar.grants: number 1: max 1s is less than min_expires 1m0s"},
-		{"registrar:\n  max_record: 100\n", "f.yaml: registrar.max_record: 100 bytes; 1024 to 524288"},
+		{"registrar:\n  max_record: 100\n", "f.yaml: registrar.max_record: 100 bytes; 1024 to 262144"},
 		{"registrar:\n  out_of_order: 200\n", "f.yaml: registrar.out_of_order: 200; 500"},
 		{"registrar:\n  flow_grace: 2m\n", "f.yaml: registrar.flow_grace: 2m0s; 0s to 1m"},
 		{"registrar:\n  third_party: [{for: x}]\n", "f.yaml: registrar.third_party: number 1: user: "},

@@ -13,7 +13,7 @@ import (
 )
 
 // maxRecord bounds registrar.max_record: a bus carries messages of 1 MiB.
-const maxRecord = 512 << 10
+const maxRecord = 256 << 10
 
 // maxFrontends bounds what one machine is asked to start.
 const maxFrontends = 64
