@@ -30,6 +30,8 @@ type client struct {
 	realm     string
 	nc        int
 	unread    string
+	method    string // that the digest is for
+	heard     string // CSeq of the newest NOTIFY
 }
 
 func newClient(t *testing.T, transport, addr string, user harness.User) *client {
@@ -39,7 +41,7 @@ func newClient(t *testing.T, transport, addr string, user harness.User) *client 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	return &client{t: t, user: user, transport: transport, conn: conn, callID: fmt.Sprintf("%s-%016x", user.Name, rand.Uint64())}
+	return &client{t: t, user: user, transport: transport, conn: conn, method: "REGISTER", callID: fmt.Sprintf("%s-%016x", user.Name, rand.Uint64())}
 }
 
 // as is another connection of the same user with the same Call-ID, order and nonce.
@@ -94,7 +96,7 @@ func (c *client) credentials(user, password string) string {
 	c.nc++
 	hash := func(parts ...string) string { return fmt.Sprintf("%x", md5.Sum([]byte(strings.Join(parts, ":")))) }
 	nc := fmt.Sprintf("%08x", c.nc)
-	response := hash(hash(user, c.realm, password), c.nonce, nc, "0a4f113b", "auth", hash("REGISTER", "sip:example.test"))
+	response := hash(hash(user, c.realm, password), c.nonce, nc, "0a4f113b", "auth", hash(c.method, "sip:example.test"))
 	return fmt.Sprintf(`Digest username="%s", realm="%s", nonce="%s", uri="sip:example.test", response="%s", algorithm=MD5, qop=auth, nc=%s, cnonce="0a4f113b"`,
 		user, c.realm, c.nonce, response, nc)
 }
