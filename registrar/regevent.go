@@ -87,7 +87,11 @@ func (d *Decision) Owed(cur Set, waiting func(Subscription) bool) []Notice {
 	var owed []Notice
 	for _, sub := range cur.Subscriptions {
 		if _, goesOn := d.Next.FindSubscription(sub.Tag); !goesOn && d.End != NoNotice {
-			owed = append(owed, d.notice(sub, waiting))
+			n := d.notice(sub, waiting, len(d.Changes) == 0)
+			if n.Ended = d.End; n.Ended == "" {
+				n.Ended = EndTimeout
+			}
+			owed = append(owed, n)
 		}
 	}
 	d.Next.Subscriptions = slices.Clone(d.Next.Subscriptions)
@@ -97,26 +101,22 @@ func (d *Decision) Owed(cur Set, waiting func(Subscription) bool) []Notice {
 		if !full && len(d.Changes) == 0 {
 			continue
 		}
-		n := d.notice(*sub, waiting)
-		n.Ended, n.Full = "", full
-		if !full {
-			n.Changes = mergeChanges(nil, d.Changes)
-			n.Full = len(n.Changes) > maxNoticeChanges
-		}
+		n := d.notice(*sub, waiting, full)
 		sub.Notified = n.Subscription.Notified
 		owed = append(owed, n)
 	}
 	return owed
 }
 
-// notice makes the last NOTIFY of a subscription.
-func (d *Decision) notice(sub Subscription, waiting func(Subscription) bool) Notice {
+// notice makes and numbers one NOTIFY.
+func (d *Decision) notice(sub Subscription, waiting func(Subscription) bool, full bool) Notice {
 	if sub.Notified == 0 || !waiting(sub) {
 		sub.Notified++
 	}
-	n := Notice{Subscription: sub, Bindings: d.Next.Bindings, Full: true, Ended: d.End}
-	if n.Ended == "" {
-		n.Ended = EndTimeout
+	n := Notice{Subscription: sub, Bindings: d.Next.Bindings, Full: full}
+	if !full {
+		n.Changes = mergeChanges(nil, d.Changes)
+		n.Full = len(n.Changes) > maxNoticeChanges
 	}
 	return n
 }

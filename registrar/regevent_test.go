@@ -229,7 +229,7 @@ func TestOwed(t *testing.T) {
 	next, changes = cur.Expire(at.Add(700*time.Second-11*time.Second), p.Grace)
 	d := Decision{Next: next, Changes: changes, Write: true}
 	owed := d.Owed(cur, noneWaits)
-	if len(owed) != 1 || owed[0].Ended != EndTimeout || !owed[0].Full || owed[0].Subscription.Notified != 6 || len(d.Next.Subscriptions) != 0 {
+	if len(owed) != 1 || owed[0].Ended != EndTimeout || owed[0].Full || len(owed[0].Changes) != 1 || owed[0].Changes[0].Kind != Expired || owed[0].Subscription.Notified != 6 || len(d.Next.Subscriptions) != 0 {
 		t.Errorf("the end of its time: %+v", owed)
 	}
 	d = Decision{Next: cur.DropSubscriptions(func(Subscription) bool { return true }), Write: true, End: NoNotice}

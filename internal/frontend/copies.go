@@ -159,12 +159,12 @@ func (c *hotCopy) due(now time.Time, grace time.Duration, limit int) (users []re
 	return users
 }
 
-// without returns up to limit users with bindings for whom isIn says no.
+// without returns up to limit users with bindings or watchers for whom isIn says no.
 func (c *hotCopy) without(isIn func(registrar.AOR, routing.Group) bool, limit int) (users []registrar.AOR) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for user, s := range c.users {
-		if s.n > 0 && !isIn(user, c.group) {
+		if (s.n > 0 || s.subscribed) && !isIn(user, c.group) {
 			if users = append(users, user); len(users) == limit {
 				break
 			}

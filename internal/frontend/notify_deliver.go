@@ -2,7 +2,6 @@ package frontend
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -113,11 +112,7 @@ func (f *FrontEnd) nextNotice(ctx context.Context, w watcher) (registrar.Notice,
 		_, err := f.change(ctx, own, w.user, func(cur registrar.Set, _ time.Time) registrar.Decision {
 			return registrar.Renotify(cur, w.tag)
 		})
-		if errors.Is(err, errMoved) {
-			f.notices.forget(w)
-			return registrar.Notice{}, false
-		}
-		if err != nil {
+		if err != nil { // if the group moved, the next look forgets it
 			f.notices.rest(w, time.Now().Add(notifyBusy))
 			return registrar.Notice{}, false
 		}
@@ -153,9 +148,6 @@ func (f *FrontEnd) endSubscription(ctx context.Context, w watcher, cseq uint32) 
 			return s.Tag == w.tag
 		})}
 	})
-	if errors.Is(err, errMoved) {
-		return true, nil
-	}
 	return ended, err
 }
 

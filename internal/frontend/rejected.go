@@ -80,7 +80,7 @@ func (f *FrontEnd) dismiss(ctx context.Context) error {
 	}
 }
 
-// dismissOne takes a leaver's bindings away if this Front End is his primary.
+// dismissOne takes a leaver's bindings and watchers away if this Front End is his primary.
 func (f *FrontEnd) dismissOne(ctx context.Context, l leaver) {
 	own := f.held()[l.group]
 	if own == nil || !own.ready.Load() {
@@ -95,7 +95,9 @@ func (f *FrontEnd) dismissOne(ctx context.Context, l leaver) {
 	defer endTurn()
 	_, err := f.change(ctx, own, l.user, func(cur registrar.Set, now time.Time) registrar.Decision {
 		next, changes := cur.Drop(func(b registrar.Binding) bool { return !b.Refreshed.After(l.at) }, registrar.Rejected, now)
-		return registrar.Decision{Next: next, Changes: changes, Write: len(changes) > 0}
+		next = next.DropSubscriptions(func(registrar.Subscription) bool { return !f.isIn(l.user, l.group) })
+		ended := len(next.Subscriptions) < len(cur.Subscriptions)
+		return registrar.Decision{Next: next, Changes: changes, Write: len(changes) > 0 || ended, End: registrar.EndNoResource}
 	})
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errMoved) {
 		f.log.Warn("the bindings of a removed user could not be taken away yet", "aor", l.user, "err", err)

@@ -46,8 +46,11 @@ func (f *FrontEnd) serveSubscribe(ctx context.Context, in *sipfront.Inbound, own
 	defer endTurn()
 	var sub registrar.Subscription
 	d, err := f.change(ctx, own, req.AOR, func(cur registrar.Set, now time.Time) (d registrar.Decision) {
+		sub = registrar.Subscription{}
+		if !f.isIn(req.AOR, own.group) { // removed meanwhile: see dismissOne, which awaits the turn
+			return registrar.Decision{Reply: f.stranger(req)}
+		}
 		if reply, ok := f.authenticate(cur, req, now); !ok {
-			sub = registrar.Subscription{}
 			return registrar.Decision{Reply: reply}
 		}
 		d, sub = registrar.DecideSubscribe(cur, req, in.Subscribe, now, f.cfg.Subscriptions)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"rollcall/bus"
 	"rollcall/registrar"
 	"rollcall/registrar/sipfront"
 	"rollcall/routing"
@@ -283,4 +284,26 @@ func freePort(t *testing.T) string {
 	}
 	defer c.Close()
 	return c.LocalAddr().String()
+}
+
+// The watchers of a user who is removed hear that his contacts were rejected and that there is nothing more to watch.
+func TestRemovedUserIsWatchedNoMore(t *testing.T) {
+	p := newTweakedPool(t, func(c *Config) { c.Watchers = []registrar.AOR{"sip:admin@example.test"} }, "fe1", "fe2")
+	alice := p.provision("alice")
+	p.provision("admin")
+	p.await("two up", formed(2))
+	w := p.watcher("admin", "alice", "tcp", p.address("fe1", "tcp"))
+	w.subscribe("600")
+	w.next("full init")
+	ok(t, "register", p.phone("alice", "udp", p.address("fe2", "udp")).register("<sip:alice@192.0.2.7>", "Expires: 300\r\n"))
+	w.next("partial active registered")
+	e, err := p.bus.Users().Get(t.Context(), string(alice.AOR))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.bus.Users().Put(t.Context(), bus.Write{Key: e.Key, Expect: e.Revision}); err != nil {
+		t.Fatal(err)
+	}
+	w.next("partial terminated rejected").state(t, "terminated;reason=noresource")
+	p.awaitStored(alice, "nobody watches", unwatched)
 }
