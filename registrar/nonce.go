@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 )
 
@@ -58,10 +59,16 @@ func useNonce(seen []NonceUse, use NonceUse, now time.Time) []NonceUse {
 	}
 	next = append(next, use)
 	for len(next)-1 > maxNonces {
-		if next[1].Until.After(next[0].Until) {
-			next[0].Until = next[1].Until
+		first := 1 // issued first, so that no nonce that somebody still holds counts as used up with it
+		for i := range next[1:] {
+			if next[1+i].Until.Before(next[first].Until) {
+				first = 1 + i
+			}
 		}
-		next = append(next[:1], next[2:]...)
+		if next[first].Until.After(next[0].Until) {
+			next[0].Until = next[first].Until
+		}
+		next = slices.Delete(next, first, first+1)
 	}
 	if !next[0].Until.After(now) {
 		return next[1:]
@@ -72,7 +79,7 @@ func useNonce(seen []NonceUse, use NonceUse, now time.Time) []NonceUse {
 // A nonce is its time of issue, random bits, and a keyed hash of both and of the
 // realm: any Front End with the pool's key can tell that another one issued it.
 const (
-	nonceTime  = 4 // seconds since 1970
+	nonceTime  = 6 // milliseconds since 1970: devices of one user come back within one second, too
 	nonceID    = 8
 	nonceMAC   = 12
 	nonceBytes = nonceTime + nonceID + nonceMAC
@@ -86,7 +93,7 @@ type nonce struct {
 // newNonce makes the text of a fresh nonce.
 func (a *Authenticator) newNonce(realm string, now time.Time) (string, error) {
 	var b [nonceBytes]byte
-	binary.BigEndian.PutUint32(b[:], uint32(now.Unix()))
+	binary.BigEndian.PutUint64(b[:], uint64(now.UnixMilli())<<16) // the two low bytes are overwritten
 	source := a.Rand
 	if source == nil {
 		source = rand.Reader
@@ -111,7 +118,7 @@ func (a *Authenticator) readNonce(s, realm string) (nonce, bool) {
 		return nonce{}, false
 	}
 	return nonce{
-		issued: time.Unix(int64(binary.BigEndian.Uint32(b[:])), 0).UTC(),
+		issued: time.UnixMilli(int64(binary.BigEndian.Uint64(b[:]) >> 16)).UTC(),
 		id:     binary.BigEndian.Uint64(b[nonceTime:]),
 	}, true
 }

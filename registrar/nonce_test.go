@@ -120,3 +120,39 @@ func TestReplay(t *testing.T) {
 		t.Errorf("%v, %+v", ok, reply)
 	}
 }
+
+// All devices of a user come back within one second, as after a failover: each takes
+// a challenge and answers it; later each refreshes with the nonce it has.
+func TestDevicesThatComeBackTogether(t *testing.T) {
+	const devices = maxNonces
+	a := &Authenticator{Realm: "example.test", Key: []byte("0123456789abcdef")}
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var seen []NonceUse
+	held := make([]NonceUse, devices)
+	for i := range held {
+		now := start.Add(time.Duration(i) * 7 * time.Millisecond)
+		text, err := a.newNonce("example.test", now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, ours := a.readNonce(text, "example.test")
+		if !ours || !n.issued.Equal(now) {
+			t.Fatalf("nonce of %v reads as %v, ours %v", now, n.issued, ours)
+		}
+		held[i] = NonceUse{ID: n.id, NC: 1, Until: n.issued.Add(DefaultNonceLife)}
+		if usedUp(seen, held[i]) {
+			t.Errorf("device %d: its fresh nonce counts as used", i)
+		}
+		seen = useNonce(seen, held[i], now)
+	}
+	for i := range held {
+		again := held[i]
+		again.NC = 2
+		if usedUp(seen, again) {
+			t.Errorf("device %d: its nonce is used up after one use", i)
+		}
+		if !usedUp(seen, held[i]) {
+			t.Errorf("device %d: a replay passes", i)
+		}
+	}
+}

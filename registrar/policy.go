@@ -74,7 +74,7 @@ const RemovalMemory = 32 * time.Second
 // Bounds on what is remembered per user beside the bindings; the oldest goes first.
 const (
 	maxRemoved = 8
-	maxNonces  = 6
+	maxNonces  = 10 // as many as contacts by default: devices that come back together keep their nonces
 )
 
 // DefaultPolicy is what a pool uses that was told nothing.
