@@ -2,6 +2,7 @@ package frontend
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/fxamacker/cbor/v2"
@@ -13,7 +14,7 @@ import (
 	"rollcall/routing"
 )
 
-// A connection is closed when the last binding on it expired, was rejected, or was
+// A connection is closed when the last binding on it expired, went with its user, or was
 // replaced by one on another connection. Not when it was un-registered: the client is
 // there and may go on using it (RFC 5626 §4.2.1 leaves closing to it). Nor when a
 // proxy stands between: the connection is the proxy's. The Front End that
@@ -87,9 +88,18 @@ func mayClose(changes []registrar.Change, flow registrar.Flow) bool {
 		switch c.Kind {
 		case registrar.Unregistered, registrar.Deactivated, registrar.Probation:
 			return false
+		case registrar.Rejected:
+			if makesRoom(changes) { // its client would come back at once and drive out the next one, for ever
+				return false
+			}
 		}
 	}
 	return true
+}
+
+// makesRoom: a binding was given up for a new one, and its user is as welcome as before.
+func makesRoom(changes []registrar.Change) bool {
+	return slices.ContainsFunc(changes, func(c registrar.Change) bool { return c.Kind == registrar.Created })
 }
 
 // tellReleased tells other Front Ends until ctx ends. What is lost leaves a connection open, no more.

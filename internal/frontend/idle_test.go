@@ -120,6 +120,20 @@ func TestClosingNeverHitsTheNewBinding(t *testing.T) {
 	}
 }
 
+// Who is driven out by a limit keeps its connection: it would come back and drive out the next.
+func TestDrivenOutKeepsItsConnection(t *testing.T) {
+	p := newTweakedPool(t, func(c *Config) { c.Policy.MaxContacts, c.Policy.WhenFull = 1, registrar.ReplaceOldest }, "fe1")
+	p.provision("pat")
+	p.await("one up", formed(1))
+	old, next := p.phone("pat", "tcp", p.address("fe1", "tcp")), p.phone("pat", "tcp", p.address("fe1", "tcp"))
+	ok(t, "the first", old.register("<sip:pat@192.0.2.1>", "Expires: 300\r\n"))
+	ok(t, "the second", next.register("<sip:pat@192.0.2.2>", "Expires: 300\r\n"))
+	if old.closes(3 * idleLinger) {
+		t.Error("closed")
+	}
+	ok(t, "the first, back", old.register("<sip:pat@192.0.2.1>", "Expires: 300\r\n"), "192.0.2.1")
+}
+
 // The rules of one connection, without a network.
 func TestFlowUse(t *testing.T) {
 	flow := registrar.Flow{FrontEnd: "fe1", Boot: "b", Transport: "tcp", ID: 7}
