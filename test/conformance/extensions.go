@@ -8,7 +8,7 @@ func digest() Group {
 			"registrar.TestAuthenticate | registrar.TestAuthenticate/changed body under auth-int"),
 		rule("7616-4", "RFC 7616 §3.4", "An algorithm or qop that wasn't offered is not accepted; a digest without qop only by policy.",
 			"registrar.TestAuthenticate/an algorithm that is not offered | registrar.TestAuthenticate/without qop"),
-		rule("7616-5", "RFC 7616 §3.3", "stale=true when the digest is right and the nonce too old, and only then.", "registrar.TestCase36Stale"),
+		rule("7616-5", "RFC 7616 §3.3", "stale=true when the digest is right and the nonce too old, and only then.", "wire.TestPolicies/a nonce too old | registrar.TestCase36Stale | wire.TestSIP_RG_RR_V_021"),
 		rule("7616-6", "RFC 7616 §3.4, §5.4", "A nonce count counts once. By policy a used one is stale, refused, or not looked at; the client is never banned.",
 			"registrar.TestNonceCount | wire.TestRow36Stale"),
 		rule("7616-7", "RFC 7616 §5.4", "What is remembered of nonces is bounded and leaves no gap: a recorded request never works again.",
@@ -23,7 +23,7 @@ func digest() Group {
 		rule("7616-13", "RFC 7616 §3.5", "Authentication-Info with the server's own proof, and nextnonce.", "").but("no client that was tried asks for it, and nonces are good for many uses."),
 		rule("7616-14", "RFC 7616 §3.4.4", "userhash: names as hashes.", "").but("the name is in From and To of the same request."),
 		rule("8760-1", "RFC 8760 §2.1", "MD5, SHA-256 and SHA-512-256.", "registrar.TestAuthenticate | registrar.TestDigestExamples"),
-		rule("8760-2", "RFC 8760 §2.3", "One challenge for each algorithm, in the order of preference that is configured. MD5 alone by default: a second one breaks several phones.", "registrar.TestChallenge"),
+		rule("8760-2", "RFC 8760 §2.3", "One challenge for each algorithm, in the order of preference that is configured. MD5 alone by default: a second one breaks several phones.", "registrar.TestChallenge | wire.TestPolicies/two algorithms in order"),
 		rule("8898-1", "RFC 8898 §2, §4", "Bearer tokens: challenge with authz_server and scope, invalid_token and insufficient_scope, 403 for another's address-of-record.", "registrar.TestBearer"),
 		rule("8898-2", "RFC 8898 §2.2", "A token is checked: algorithm, signature, issuer, audience, times, user.", "bearer.TestAlgorithms | bearer.TestRefused | bearer.TestUser"),
 	}}
@@ -39,7 +39,7 @@ func outbound() Group {
 		rule("5626-4", s+"§6", "reg-id without an instance is passed over.", "registrar.TestRegIDWithoutInstance"),
 		rule("5626-5", s+"§6", "Require: outbound in the 200 to a client that supports it, and to no other.", "registrar.TestRegisterCases/outbound | sipp.outbound"),
 		rule("5626-6", s+"§6, §11.6", "439 when a proxy stands between that doesn't do outbound (no ob in the last Path).", "registrar.TestRegisterCases/outbound"),
-		rule("5626-7", s+"§4.4", "Flow-Timer, if one is configured.", "registrar.TestRegisterCases/outbound"),
+		rule("5626-7", s+"§4.4", "Flow-Timer, if one is configured.", "registrar.TestRegisterCases/outbound | wire.TestPolicies/Flow-Timer"),
 		rule("5626-8", s+"§4.4.1, §5.4", "CRLF CRLF on a stream is answered by a CRLF.", "sipfront.TestPings | wire.TestRow19KeepAlive"),
 		rule("5626-9", s+"§4.4.2, §8", "A STUN Binding request on the UDP port is answered with the client's address.", "sipfront.TestSTUN"),
 		rule("5626-10", s+"§5.3, §7", "A binding is good as long as its flow: when the connection closes it goes, in every copy.", "frontend.TestClosedConnectionTakesItsBinding | wire.TestRow31And40ClosedConnection"),
@@ -54,6 +54,16 @@ func path() Group {
 		rule("3327-3", "RFC 3327 §5.3", "A client that doesn't say so is accepted by default, or refused with 421 by policy.", "registrar.TestRegisterCases/case 35 Path | sipp.row-35"),
 		rule("3327-4", "RFC 3327 §4", "A malformed Path: 400.", "sipfront.TestWireCases/Path broken"),
 		rule("3327-5", "RFC 3327 §4", "Several fields and several values in one, in order.", "sipfront.TestWireCases/Path"),
+	}}
+}
+
+func others() Group {
+	return Group{"Others", "", []Rule{
+		rule("3608-1", "RFC 3608 §6.1", "Service-Route, if configured: it names the primary, whoever is asked.", "wire.TestPolicies/Service-Route of primary"),
+		rule("8599-1", "RFC 8599 §5.1", "The push parameters of a contact are kept and listed, like all that isn't understood.",
+			"registrar.TestParseContacts/push parameters | registrar.TestSection10_3/step 8: the answer"),
+		rule("3581-1", "RFC 3581 §4", "rport and received are filled in.", "sipfront.TestVia | sipfront.TestIPv6 | wire.TestRow38AnswerPort"),
+		rule("4320-1", "RFC 4320 §4.1", "See 8.2.6.1-1.", "sipfront.TestTrying"),
 	}}
 }
 
@@ -88,6 +98,8 @@ func regEvent() Group {
 		rule("3680-6b", s+"§4.7", "The versions go on when the primary dies, in the same dialogs; a NOTIFY that died with it is made up for.",
 			"frontend.TestSubscriptionsOutliveTheirPrimary | frontend.TestNotifyLostWithThePrimary | registrar.TestSubscriptionsStored"),
 		rule("3680-7", "RFC 6665 §4.2.2", "The NOTIFY is a request in the dialog: route set, CSeq, Subscription-State.", "registrar.TestNotifyRequest"),
-		rule("3680-8", "RFC 6665 §4.1.3", "Subscriptions to a user are bounded.", "registrar.TestSubscriptionsPerUser"),
+		rule("3680-8", "RFC 6665 §4.1.3", "Subscriptions to a user are bounded; a silent watcher delays nobody.", "registrar.TestSubscriptionsPerUser | frontend.TestSilentWatcher"),
+		rule("3680-9", s+"§4.6", "A user may watch himself, an appointed watcher everybody; others get 403.", "frontend.TestSubscribeAnswers"),
+		rule("3680-10", "RFC 6665 §4.4.1", "A subscription ends when the watcher wants it, when its time is over, and when he is gone.", "frontend.TestSubscriptionsEnd"),
 	}}
 }

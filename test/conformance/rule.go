@@ -38,7 +38,7 @@ func places() map[string]string {
 
 // Groups are all rules. root is the folder of the module: some chapters are read from the tests themselves.
 func Groups(root string) ([]Group, error) {
-	groups := []Group{section103(), section102(), section82(), comparison(), digest(), outbound(), path(), gruu(), regEvent(), situations(), flows()}
+	groups := []Group{section103(), section102(), section82(), comparison(), digest(), outbound(), path(), gruu(), regEvent(), others(), situations(), flows()}
 	for _, read := range []func(string) (Group, error){purposes, torture, tortureIPv6} {
 		g, err := read(root)
 		if err != nil {
