@@ -257,3 +257,68 @@ func TestKeyRotation(t *testing.T) {
 		}
 	}
 }
+
+// A pool of two domains keeps users of one name apart: each has his own realm, password and bindings.
+func TestSeveralDomains(t *testing.T) {
+	p := newTweakedPool(t, func(c *Config) {
+		c.Domains, c.Auth.Realm = []string{"example.test", "example.org"}, ""
+	}, "fe1", "fe2")
+	domains := []string{"example.test", "example.org"}
+	for _, d := range domains {
+		p.provisionIn(d, "quinn", "of "+d)
+	}
+	p.await("two up", formed(2))
+	for _, fe := range []routing.FrontEnd{"fe1", "fe2"} {
+		address := p.address(fe, "udp")
+		for i, d := range domains {
+			contact := fmt.Sprintf("<sip:quinn@192.0.2.%d;fe=%s>", i, fe)
+			if r := p.registerIn(address, d, d, "of "+domains[1-i], contact); !strings.HasPrefix(r, "SIP/2.0 401 ") {
+				t.Errorf("%s with the other's password: %s", d, r)
+			}
+			if r := p.registerIn(address, d, domains[1-i], "of "+domains[1-i], contact); !strings.HasPrefix(r, "SIP/2.0 401 ") {
+				t.Errorf("%s with the other's realm: %s", d, r)
+			}
+			r := p.registerIn(address, d, d, "of "+d, contact)
+			ok(t, d, r, contact)
+			if other := fmt.Sprintf("quinn@192.0.2.%d", 1-i); strings.Contains(r, other) {
+				t.Errorf("%s has the other's binding: %s", d, r)
+			}
+		}
+		if r := p.registerIn(address, "example.net", "example.net", "x", "<sip:quinn@192.0.2.1>"); !strings.HasPrefix(r, "SIP/2.0 404 ") {
+			t.Errorf("a strange domain: %s", r)
+		}
+	}
+}
+
+// registerIn registers quinn of a domain with the credentials of a realm.
+func (p *realPool) registerIn(address, domain, realm, password, contact string) string {
+	p.t.Helper()
+	ph := p.phone("quinn", "udp", address)
+	_ = ph.conn.SetDeadline(time.Now().Add(30 * time.Second))
+	send := func(auth string) string {
+		ph.cseq++
+		fmt.Fprintf(ph.conn, "REGISTER sip:%[1]s SIP/2.0\r\nVia: SIP/2.0/UDP %[2]s;rport;branch=z9hG4bK%[3]s-%[4]d\r\nMax-Forwards: 70\r\n"+
+			"From: <sip:quinn@%[1]s>;tag=f\r\nTo: <sip:quinn@%[1]s>\r\nCall-ID: %[3]s\r\nCSeq: %[4]d REGISTER\r\nContact: %[5]s\r\n%[6]sContent-Length: 0\r\n\r\n",
+			domain, ph.conn.LocalAddr(), ph.callID, ph.cseq, contact, auth)
+		buf := make([]byte, 65536)
+		n, err := ph.conn.Read(buf)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		return string(buf[:n])
+	}
+	r := send("")
+	m := nonceIn.FindStringSubmatch(r)
+	if m == nil {
+		return r
+	}
+	if want := `realm="` + domain + `"`; !strings.Contains(r, want) {
+		p.t.Errorf("no %s in %s", want, r)
+	}
+	uri := "sip:" + domain
+	ha1, _ := registrar.HA1("MD5", "quinn", realm, password)
+	ha2, _ := registrar.HA1("MD5", "REGISTER", "sip", domain)
+	response, _ := registrar.HA1("MD5", ha1, m[1], "00000001:x:auth:"+ha2)
+	return send(fmt.Sprintf("Authorization: Digest username=\"quinn\", realm=%q, nonce=%q, uri=%q, response=%q, algorithm=MD5, qop=auth, nc=00000001, cnonce=\"x\"\r\n",
+		realm, m[1], uri, response))
+}

@@ -171,7 +171,13 @@ func (p *realPool) address(fe routing.FrontEnd, transport string) string {
 
 func (p *realPool) provision(user string) directory.User {
 	p.t.Helper()
-	ha1, err := registrar.HA1("MD5", user, "example.test", "secret")
+	return p.provisionIn("example.test", user, "secret")
+}
+
+// provisionIn makes a user of a domain that is its own realm.
+func (p *realPool) provisionIn(domain, user, password string) directory.User {
+	p.t.Helper()
+	ha1, err := registrar.HA1("MD5", user, domain, password)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -181,7 +187,7 @@ func (p *realPool) provision(user string) directory.User {
 	if err := users.Follow(ctx); err != nil {
 		p.t.Fatal(err)
 	}
-	u, err := users.Provision(p.t.Context(), directory.User{AOR: registrar.AOR("sip:" + user + "@example.test"), HA1: map[string]string{"MD5": ha1}})
+	u, err := users.Provision(p.t.Context(), directory.User{AOR: registrar.AOR("sip:" + user + "@" + domain), HA1: map[string]string{"MD5": ha1}})
 	if err != nil {
 		p.t.Fatal(err)
 	}
