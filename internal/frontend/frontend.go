@@ -43,6 +43,7 @@ type Config struct {
 
 	Subscriptions registrar.SubscribePolicy // the zero value is the default
 	Watchers      []registrar.AOR           // may subscribe to everyone's registrations; others to their own
+	NotifyRest    time.Duration             // a watcher who does not answer is left alone so long, then twice as long
 
 	Listen       []sipfront.Listen
 	SIP          sipfront.Config // limits only; the rest is filled in
@@ -89,6 +90,9 @@ func (c *Config) Validate() error {
 		c.Subscriptions = registrar.DefaultSubscribePolicy()
 	}
 	c.Subscriptions.Grace = c.Policy.Grace
+	if c.NotifyRest <= 0 {
+		c.NotifyRest = 30 * time.Second
+	}
 	if c.Rules == (routing.Rules{}) {
 		c.Rules = routing.DefaultRules()
 	}
@@ -139,6 +143,7 @@ type FrontEnd struct {
 	addresses sync.Map // routing.FrontEnd → control.MemberInfo
 	why       sync.Map // routing.Group → control.Why
 
+	serving       chan struct{}  // bounds REGISTERs that are being decided and stored
 	relaySlots    chan struct{}  // bounds relayed REGISTERs under way
 	work          sync.WaitGroup // of relayed REGISTERs and carried NOTIFYs
 	healthAddress string         // fixed before anything is served
@@ -166,7 +171,7 @@ func New(cfg Config, deps Deps) (*FrontEnd, error) {
 		domains: set(cfg.Domains), aliases: set(cfg.Aliases),
 		users: directory.New(routing.GroupNames(cfg.Groups), deps.Bus.Users()),
 		gates: newGates(), turns: newTurns(), flows: newFlows(), leavers: newDismissals(),
-		relaySlots: make(chan struct{}, cfg.SIP.MaxInFlight), drain: make(chan struct{}),
+		relaySlots: make(chan struct{}, cfg.SIP.MaxInFlight), serving: make(chan struct{}, servedAtOnce), drain: make(chan struct{}),
 	}
 	f.users.KeepOnly(f.auth.Offers())
 	for _, d := range cfg.Domains {
@@ -215,6 +220,9 @@ func (systemNet) Dial(ctx context.Context, addr string) (net.Conn, error) {
 func (f *FrontEnd) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	if err := f.onBus(ctx, f.alone); err != nil {
+		return err
+	}
 	l, err := f.net.Listen(ctx, f.cfg.Health, false)
 	if err != nil {
 		return fmt.Errorf("health port: %w", err)
@@ -313,6 +321,21 @@ func (f *FrontEnd) onBus(ctx context.Context, do func(context.Context) error) er
 		pause(ctx, storeRetry)
 	}
 	return nil
+}
+
+// alone fails if another process goes by this Front End's name: two would take the
+// groups from one another without end.
+func (f *FrontEnd) alone(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	boot, err := f.bus.Request(ctx, string(f.cfg.Name), control.VerbPing, nil)
+	if err == nil {
+		return errTwin(f.cfg.Name, string(boot))
+	}
+	if errors.Is(err, bus.ErrUnavailable) {
+		return err
+	}
+	return nil // nobody, or one that has not answered for a second
 }
 
 func closeOnce(ch chan struct{}) {

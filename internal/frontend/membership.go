@@ -3,6 +3,7 @@ package frontend
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -38,11 +39,13 @@ type membership struct {
 	started   time.Time // since when this Front End could have formed the pool
 	lastTick  time.Time
 	lastPulse time.Time
-	busLost   time.Time // zero: connected
-	due       time.Time // when to try the compare-and-swap; zero: nothing to do
+	busLost   time.Time     // zero: connected
+	lag       time.Duration // how late ticks lately came; see patience
+	due       time.Time     // when to try the compare-and-swap; zero: nothing to do
 	acting    bool
 	settled   settled
 	ping      func(*peer) // set by run
+	twin      string      // boot id of another process that goes by this Front End's name
 	probes    sync.WaitGroup
 }
 
@@ -77,6 +80,8 @@ const (
 	pingNext        = 3    // in a larger pool a Front End pings the next ones by name
 	rankApart       = 3 * time.Millisecond
 	storeTimeout    = 2 * time.Second
+	lagPatience     = 5 // times the lag that silence may last longer
+	mostPatience    = 10 * time.Second
 )
 
 // post hands run something that happened. It is dropped if run has ended.
@@ -137,11 +142,34 @@ func (m *membership) run(ctx context.Context) error {
 		case <-tick.C:
 			m.tick(ping)
 		}
+		if err := m.yieldToTwin(); err != nil {
+			return err
+		}
 		m.consider(ctx, time.Now())
 		if !m.due.IsZero() && !m.acting {
 			due.Reset(max(0, time.Until(m.due)))
 		}
 	}
+}
+
+// yieldToTwin ends this Front End if another process has its name and the better claim:
+// it is the one in the placement, or, when neither is, has the lower boot id.
+func (m *membership) yieldToTwin() error {
+	if m.twin == "" {
+		return nil
+	}
+	twin := m.twin
+	m.twin = ""
+	placed := m.view().placement.Members[m.cfg.Name].Boot
+	if placed == m.boot || placed != twin && m.boot < twin {
+		m.logger.Error("another process goes by this Front End's name; it should stop", "its_boot", twin)
+		return nil
+	}
+	return errTwin(m.cfg.Name, twin)
+}
+
+func errTwin(name routing.FrontEnd, boot string) error {
+	return fmt.Errorf("a Front End named %s runs already in this pool (boot %s): stop it, or give this one another --name", name, boot)
 }
 
 // tick pulses, pings, and looks whether the bus is there.
@@ -152,6 +180,7 @@ func (m *membership) tick(ping func(*peer)) {
 		m.logger.Warn("this process stood still; what it missed counts for nothing", "for", now.Sub(m.lastTick).Round(time.Millisecond))
 		m.listenAnew(now)
 	}
+	m.lag = max(now.Sub(m.lastTick)-m.cfg.Rules.PingEvery, m.lag-m.lag/256) // halves in some 180 ticks, 3.5 s
 	m.lastTick = now
 	switch {
 	case m.bus.Connected():
@@ -171,6 +200,16 @@ func (m *membership) tick(ping func(*peer)) {
 	}
 }
 
+// patience is the rules, with more time for others the later this Front End itself gets to
+// run: on a machine that has too much to do, silence is no sign of death.
+func (m *membership) patience() routing.Rules {
+	r := m.cfg.Rules
+	more := min(lagPatience*m.lag, mostPatience)
+	r.DownAfter += more
+	r.ReconnectGrace += more
+	return r
+}
+
 // listenAnew lets silence up to now count for nothing.
 func (m *membership) listenAnew(now time.Time) {
 	for _, p := range m.peers {
@@ -188,12 +227,15 @@ func (m *membership) pulse() {
 
 // heard is called by the bus for each pulse.
 func (m *membership) heard(ctx context.Context, fe routing.FrontEnd, data []byte) {
-	if fe == m.cfg.Name {
-		return
-	}
 	var p pulse
 	if err := json.Unmarshal(data, &p); err != nil {
 		return // counts as silence
+	}
+	if fe == m.cfg.Name {
+		if p.Boot != m.boot {
+			m.post(ctx, func(time.Time) { m.twin = p.Boot })
+		}
+		return
 	}
 	m.post(ctx, func(now time.Time) {
 		q := m.peer(fe, now)
@@ -294,7 +336,7 @@ func (m *membership) self(now time.Time) routing.Self {
 
 func (m *membership) judge(ctx context.Context, p *peer, self routing.Self, now time.Time) {
 	was := p.verdict
-	p.verdict = routing.Judge(m.cfg.Rules, p.Evidence, self, now)
+	p.verdict = routing.Judge(m.patience(), p.Evidence, self, now)
 	lostBus := !m.busLost.IsZero() && now.Sub(m.busLost) > m.cfg.Rules.FenceAfter/2 &&
 		now.Sub(p.Health.At) >= m.cfg.Rules.PulseEvery // else the answer to one probe would be the reason for the next
 	if p.verdict.ProbeHealth || lostBus {

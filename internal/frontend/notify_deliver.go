@@ -22,7 +22,6 @@ const (
 const (
 	answerFirst  = 20 * time.Millisecond // a NOTIFY that follows a SUBSCRIBE lets the 200 go first: some watchers insist
 	notifyTurn   = 20 * time.Second
-	notifyRest   = 30 * time.Second // after the first failure, twice that after the second
 	notifyBusy   = time.Second
 	mostFailures = 3 // in a row; then the watcher counts as gone
 )
@@ -32,7 +31,7 @@ func (f *FrontEnd) notify(ctx context.Context) error {
 	g := errgroup.Group{}
 	g.SetLimit(notifiesAtOnce)
 	defer g.Wait()
-	tick := time.NewTicker(notifyBusy)
+	tick := time.NewTicker(min(notifyBusy, f.cfg.NotifyRest))
 	defer tick.Stop()
 	for {
 		select {
@@ -78,7 +77,7 @@ func (f *FrontEnd) tellNext(ctx context.Context, w watcher) bool {
 		return false
 	case what == failed:
 		if times := f.notices.failed(w); times < mostFailures {
-			f.notices.rest(w, time.Now().Add(notifyRest<<(times-1)))
+			f.notices.rest(w, time.Now().Add(f.cfg.NotifyRest<<(times-1)))
 			return false
 		}
 	}

@@ -199,11 +199,22 @@ func (f *FrontEnd) serve(ctx context.Context, in *sipfront.Inbound, user directo
 	if user.MaxContacts > 0 {
 		policy.MaxContacts = user.MaxContacts
 	}
+	if f.turns.taken(req.AOR) { // who doesn't know the password is not to stand in the user's way
+		if reply, ok := f.authenticate(f.current(own, req.AOR), req, time.Now()); !ok {
+			return answered{response: in.Render(reply)}, true
+		}
+	}
 	endTurn, ok := f.turns.take(ctx, req.AOR)
 	if !ok {
 		return answered{response: in.Render(f.unavailable())}, true
 	}
 	defer endTurn()
+	select {
+	case f.serving <- struct{}{}:
+		defer func() { <-f.serving }()
+	case <-ctx.Done():
+		return answered{response: in.Render(f.unavailable())}, true
+	}
 	d, err := f.change(ctx, own, req.AOR, func(cur registrar.Set, now time.Time) registrar.Decision {
 		if !f.isIn(req.AOR, user.Group) { // removed meanwhile: see dismissOne, which awaits the turn
 			return registrar.Decision{Reply: f.stranger(req)}
@@ -234,6 +245,21 @@ func (f *FrontEnd) authenticate(cur registrar.Set, req *registrar.Request, now t
 	_, use, reply, ok := f.authenticator(req).AuthenticateWith(cur, req, f.ha1, now)
 	req.Nonce = use
 	return reply, ok
+}
+
+// servedAtOnce bounds the REGISTERs that are being decided and stored. The others wait
+// asleep, so that however many come, what keeps this Front End alive gets to run. The
+// bus acknowledges in about a millisecond: this is some 100,000 a second.
+const servedAtOnce = 256
+
+// current is a user's set as this copy has it now.
+func (f *FrontEnd) current(own *hotCopy, user registrar.AOR) registrar.Set {
+	data, _ := own.get(user)
+	cur, err := f.decode(user, data)
+	if err != nil {
+		return registrar.Set{}
+	}
+	return cur
 }
 
 // boundUntil returns the latest expiry of the bindings that a decision made or refreshed.

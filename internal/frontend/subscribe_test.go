@@ -307,3 +307,26 @@ func TestRemovedUserIsWatchedNoMore(t *testing.T) {
 	w.next("partial terminated rejected").state(t, "terminated;reason=noresource")
 	p.awaitStored(alice, "nobody watches", unwatched)
 }
+
+// A watcher who fails is told everything after a rest, under the next number. When he fails again and again, his subscription ends.
+func TestFailingWatcher(t *testing.T) {
+	p := newTweakedPool(t, func(c *Config) { c.NotifyRest = 50 * time.Millisecond }, "fe1", "fe2")
+	alice := p.provision("alice")
+	p.await("two up", formed(2))
+	for _, fe := range []routing.FrontEnd{"fe1", "fe2"} {
+		w := p.watcher("alice", "alice", "tcp", p.address(fe, "tcp"))
+		w.status.Store(500)
+		w.subscribe("600")
+		w.next("full init")
+		w.next("full init")
+		w.status.Store(200)
+		w.next("full init")
+		p.awaitStored(alice, "three NOTIFYs", func(s registrar.Set) bool { return len(s.Subscriptions) == 1 && s.Subscriptions[0].Notified == 3 })
+		w.status.Store(503)
+		w.subscribe("600")
+		for range mostFailures {
+			w.next("full init")
+		}
+		p.awaitStored(alice, "given up", unwatched)
+	}
+}

@@ -37,10 +37,22 @@ func newTurns() *turns {
 	return t
 }
 
+// taken reports whether somebody has the user's turn just now.
+func (t *turns) taken(user registrar.AOR) bool {
+	s := t.of(user)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.users[user] != nil
+}
+
+func (t *turns) of(user registrar.AOR) *turnShard {
+	return &t.shards[maphash.String(t.seed, string(user))%uint64(len(t.shards))]
+}
+
 // take waits for the user's turn. It returns the function that ends the turn, or
 // false if ctx ended or too many wait already.
 func (t *turns) take(ctx context.Context, user registrar.AOR) (end func(), ok bool) {
-	s := &t.shards[maphash.String(t.seed, string(user))%uint64(len(t.shards))]
+	s := t.of(user)
 	s.mu.Lock()
 	u := s.users[user]
 	if u == nil {
