@@ -315,12 +315,11 @@ func TestFailingWatcher(t *testing.T) {
 	p.await("two up", formed(2))
 	for _, fe := range []routing.FrontEnd{"fe1", "fe2"} {
 		w := p.watcher("alice", "alice", "tcp", p.address(fe, "tcp"))
-		w.status.Store(500)
+		w.failing.Store(mostFailures - 1)
 		w.subscribe("600")
-		w.next("full init")
-		w.next("full init")
-		w.status.Store(200)
-		w.next("full init")
+		for range mostFailures {
+			w.next("full init")
+		}
 		p.awaitStored(alice, "three NOTIFYs", func(s registrar.Set) bool { return len(s.Subscriptions) == 1 && s.Subscriptions[0].Notified == 3 })
 		w.status.Store(503)
 		w.subscribe("600")

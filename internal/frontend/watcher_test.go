@@ -33,6 +33,7 @@ type watcherPhone struct {
 	answers   chan sipText
 	notifies  chan notify
 	status    atomic.Int32 // of its answers to NOTIFYs; 0: it does not answer
+	failing   atomic.Int32 // so many are answered 500 first
 	lastCSeq  int          // of the newest NOTIFY, and so is version
 	version   int
 	seenFirst bool
@@ -97,7 +98,12 @@ func (w *watcherPhone) read() {
 			}
 			continue
 		}
-		if status := w.status.Load(); status != 0 {
+		status := w.status.Load()
+		if w.failing.Load() > 0 {
+			status = 500
+			w.failing.Add(-1)
+		}
+		if status != 0 {
 			answer := fmt.Sprintf("SIP/2.0 %d Whatever\r\n", status)
 			for _, name := range []string{"Via", "From", "To", "Call-Id", "Cseq"} {
 				for _, v := range m.header[name] {
