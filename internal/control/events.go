@@ -1,6 +1,7 @@
 package control
 
 import (
+	"encoding/json"
 	"time"
 
 	"rollcall/registrar"
@@ -52,10 +53,11 @@ type Move struct {
 	Group routing.Group  `json:"group"`
 	From  routing.Copies `json:"from"`
 	To    routing.Copies `json:"to"`
-	Why   string         `json:"why"`
+	Why   string         `json:"why,omitempty"`
 }
 
-// Timeline of a placement change, each by the clock of the Front End that saw it. Zero where it does not apply.
+// Timeline of a placement change, each by the clock of the Front End that saw it. Zero where it
+// does not apply. Times are written in TimeFormat.
 type Timeline struct {
 	LastSign  time.Time `json:"last_sign,omitzero"` // last pulse or answer of the Front End that is gone
 	Suspected time.Time `json:"suspected,omitzero"`
@@ -63,4 +65,22 @@ type Timeline struct {
 	Stored    time.Time `json:"stored,omitzero"`
 	Seen      time.Time `json:"seen,omitzero"`
 	Ready     time.Time `json:"ready,omitzero"`
+}
+
+// MarshalJSON writes all times alike, whatever their zone and precision.
+func (t Timeline) MarshalJSON() ([]byte, error) {
+	text := func(at time.Time) string {
+		if at.IsZero() {
+			return ""
+		}
+		return at.UTC().Format(TimeFormat)
+	}
+	return json.Marshal(struct {
+		LastSign  string `json:"last_sign,omitempty"`
+		Suspected string `json:"suspected,omitempty"`
+		Decided   string `json:"decided,omitempty"`
+		Stored    string `json:"stored,omitempty"`
+		Seen      string `json:"seen,omitempty"`
+		Ready     string `json:"ready,omitempty"`
+	}{text(t.LastSign), text(t.Suspected), text(t.Decided), text(t.Stored), text(t.Seen), text(t.Ready)})
 }

@@ -29,17 +29,29 @@ func Explain(ctx context.Context, b bus.Bus, a registrar.AOR) (Explanation, erro
 	if err != nil {
 		return Explanation{}, err
 	}
-	primary := placement.Groups[user.Group].Primary
+	x, err := explainAs(ctx, b, user, placement)
+	if err != nil {
+		return Explanation{}, err
+	}
+	if err := markLost(ctx, b, user, placement, x.Bindings); err != nil {
+		return Explanation{}, fmt.Errorf("user %s: %w", a, err)
+	}
+	return x, nil
+}
+
+// explainAs is the primary's explanation, or that of the log.
+func explainAs(ctx context.Context, b bus.Bus, user directory.User, p routing.Placement) (Explanation, error) {
+	primary := p.Groups[user.Group].Primary
 	if primary != "" {
-		x, err := askToExplain(ctx, b, primary, a)
+		x, err := askToExplain(ctx, b, primary, user.AOR)
 		if err == nil {
 			return x, nil
 		}
 		if ctx.Err() != nil || errors.Is(err, bus.ErrUnavailable) {
-			return Explanation{}, fmt.Errorf("user %s: ask %s: %w", a, primary, err)
+			return Explanation{}, fmt.Errorf("user %s: ask %s: %w", user.AOR, primary, err)
 		}
 	}
-	return explainFromLog(ctx, b, user, placement)
+	return explainFromLog(ctx, b, user, p)
 }
 
 func askToExplain(ctx context.Context, b bus.Bus, fe routing.FrontEnd, a registrar.AOR) (Explanation, error) {

@@ -42,37 +42,6 @@ func RenderStatus(s Status, l Layout) string {
 	return b.String()
 }
 
-// summary is the line that says whether all is well.
-func summary(s Status) string {
-	up, users, bindings, orphans, single := 0, 0, 0, 0, 0
-	for _, fe := range s.FrontEnds {
-		if fe.State == routing.Up {
-			up++
-		}
-	}
-	for _, g := range s.Groups {
-		users += g.Users
-		bindings += g.Bindings
-		switch {
-		case g.Primary == nil:
-			orphans++
-		case g.Secondary == nil:
-			single++
-		}
-	}
-	line := fmt.Sprintf("epoch %d · %d of %d Front Ends up · %s · %s · %s", s.Epoch, up, len(s.FrontEnds),
-		count(len(s.Groups), "group"), count(users, "user"), count(bindings, "binding"))
-	switch {
-	case s.Epoch == 0:
-		line += "\nThe pool has not placed its groups yet: it waits for its Front Ends."
-	case orphans > 0:
-		line += fmt.Sprintf("\n%s without a primary: nobody serves their users.", count(orphans, "group"))
-	case single > 0:
-		line += fmt.Sprintf("\n%s with one copy only: start another Front End.", count(single, "group"))
-	}
-	return line
-}
-
 func renderFrontEnds(fes []FrontEnd, width int) string {
 	t := grid{head: []string{"FRONT END", "STATE", "PRI", "SEC", "TER", "BINDINGS", "FLOWS", "PID", "SIP"}, left: []int{0, 1, 8}}
 	pool := poolAddresses(fes)
@@ -82,7 +51,7 @@ func renderFrontEnds(fes []FrontEnd, width int) string {
 			pid = fmt.Sprint(fe.Pid)
 		}
 		t.add(string(fe.Name), string(fe.State), fmt.Sprint(fe.Primaries), fmt.Sprint(fe.Secondaries), fmt.Sprint(fe.Tertiaries),
-			fmt.Sprint(fe.Bindings), fmt.Sprint(fe.Flows), pid, sipShort(fe.SIP, pool))
+			number(fe.Bindings, fe.Silent), number(fe.Flows, fe.Silent), pid, sipShort(fe.SIP, pool))
 	}
 	text := t.draw(width)
 	if len(pool) > 0 {
@@ -133,12 +102,13 @@ type matrixLine struct {
 	ids             []routing.Group
 	copies          routing.Copies
 	users, bindings int
+	uncounted       bool
 }
 
 func groupLines(groups []Group) []matrixLine {
 	lines := make([]matrixLine, 0, len(groups))
 	for _, g := range groups {
-		lines = append(lines, matrixLine{[]routing.Group{g.ID}, copiesOf(g), g.Users, g.Bindings})
+		lines = append(lines, matrixLine{[]routing.Group{g.ID}, copiesOf(g), g.Users, g.Bindings, g.Uncounted})
 	}
 	return lines
 }
@@ -158,6 +128,7 @@ func patternLines(groups []Group) []matrixLine {
 		lines[i].ids = append(lines[i].ids, g.ID)
 		lines[i].users += g.Users
 		lines[i].bindings += g.Bindings
+		lines[i].uncounted = lines[i].uncounted || g.Uncounted
 	}
 	return lines
 }
@@ -207,7 +178,7 @@ func (l matrixLine) cells(fes []FrontEnd, wide, many bool) []string {
 	} else {
 		cells = append(cells, dash(l.copies.Primary), dash(l.copies.Secondary), dash(l.copies.Tertiary))
 	}
-	cells = append(cells, fmt.Sprint(l.users), fmt.Sprint(l.bindings))
+	cells = append(cells, number(l.users, l.uncounted), number(l.bindings, l.uncounted))
 	if many {
 		cells = append(cells, fmt.Sprint(len(l.ids)), ranges(l.ids))
 	}

@@ -100,7 +100,7 @@ func RenderExplanation(x Explanation) string {
 	fmt.Fprintf(&b, "\n%s:\n", count(len(x.Bindings), "binding"))
 	for _, c := range x.Bindings {
 		fmt.Fprintf(&b, "  %s\n    expires in %d s · Call-ID %s · CSeq %d\n", c.Contact, c.ExpiresIn, c.CallID, c.CSeq)
-		fmt.Fprintf(&b, "    over %s from %s, connected to %s\n", c.Flow.Transport, c.Flow.Remote, c.Flow.FrontEnd)
+		fmt.Fprintf(&b, "    over %s from %s, %s\n", c.Flow.Transport, c.Flow.Remote, renderFlow(c))
 		if c.UserAgent != "" {
 			fmt.Fprintf(&b, "    %s\n", c.UserAgent)
 		}
@@ -109,6 +109,19 @@ func RenderExplanation(x Explanation) string {
 		}
 	}
 	return b.String()
+}
+
+// renderFlow says whether a client can still be reached the way it came.
+func renderFlow(c Binding) string {
+	switch {
+	case c.Lost && c.Flow.Stream():
+		return fmt.Sprintf("was connected to %s: that connection is gone until the phone comes back", c.Flow.FrontEnd)
+	case c.Lost:
+		return fmt.Sprintf("came to %s, which is down", c.Flow.FrontEnd)
+	case c.Flow.Stream():
+		return "connected to " + c.Flow.FrontEnd
+	}
+	return "came to " + c.Flow.FrontEnd
 }
 
 // join joins the parts that are there.

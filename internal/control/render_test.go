@@ -75,7 +75,17 @@ func TestRenderStatus(t *testing.T) {
 	down.FrontEnds[2].State, down.FrontEnds[2].Primaries = routing.Down, 0
 	down.Groups[2].Primary, down.Groups[2].Secondary, down.Groups[2].Tertiary = fe("fe4"), fe("fe1"), nil
 	orphaned := statusOf(2, 3)
-	orphaned.Groups[1] = Group{ID: "g02"}
+	orphaned.Groups[1] = Group{ID: "g02", Uncounted: true}
+	dead := statusOf(2, 3) // the placement is that of the last survivor
+	promoting := statusOf(3, 3)
+	for i := range dead.FrontEnds {
+		dead.FrontEnds[i].State, dead.FrontEnds[i].Pid, dead.FrontEnds[i].Flows, dead.FrontEnds[i].Bindings, dead.FrontEnds[i].Silent = routing.Down, 0, 0, 0, true
+	}
+	for i := range dead.Groups {
+		dead.Groups[i].Secondary, dead.Groups[i].Users, dead.Groups[i].Bindings, dead.Groups[i].Uncounted = nil, 0, 0, true
+	}
+	promoting.FrontEnds[0] = FrontEnd{Name: "fe1", State: routing.Down, SIP: promoting.FrontEnds[0].SIP, Primaries: 1, Secondaries: 1, Tertiaries: 1, Silent: true}
+	promoting.Groups[0].Users, promoting.Groups[0].Uncounted = 0, true
 	waiting := Status{FrontEnds: []FrontEnd{{Name: "fe1", State: routing.Joining, Pid: 7, SIP: []string{}}}, Groups: []Group{{ID: "g01"}, {ID: "g02"}}}
 	for _, c := range []struct {
 		name   string
@@ -88,6 +98,8 @@ func TestRenderStatus(t *testing.T) {
 		{"status-20-frontends", statusOf(20, 100), Layout{}},
 		{"status-one-copy", statusOf(1, 3), Layout{}},
 		{"status-orphans", orphaned, Layout{}},
+		{"status-all-dead", dead, Layout{}},
+		{"status-promoting", promoting, Layout{}},
 		{"status-waiting", waiting, Layout{}},
 		{"status-empty", Status{}, Layout{}},
 	} {
@@ -111,6 +123,8 @@ func TestRenderExplanation(t *testing.T) {
 		{Contact: "sip:alice@192.0.2.1:5060", ExpiresIn: 598, CallID: "a84b4c76e66710", CSeq: 314, UserAgent: "Linphone/5",
 			Path: []string{"<sip:proxy.example.test;lr>"}, Flow: registrar.Flow{FrontEnd: "fe2", Transport: "tcp", Remote: "192.0.2.1:40000"}},
 		{Contact: "sip:alice@192.0.2.2", ExpiresIn: 1, CallID: "x", CSeq: 1, Flow: registrar.Flow{FrontEnd: "fe1", Transport: "udp", Remote: "192.0.2.2:5060"}},
+		{Contact: "sip:alice@192.0.2.3", ExpiresIn: 9, CallID: "y", CSeq: 2, Lost: true, Flow: registrar.Flow{FrontEnd: "fe3", Transport: "tcp", Remote: "192.0.2.3:40001"}},
+		{Contact: "sip:alice@192.0.2.4", ExpiresIn: 9, CallID: "z", CSeq: 3, Lost: true, Flow: registrar.Flow{FrontEnd: "fe3", Transport: "udp", Remote: "192.0.2.4:5060"}},
 	}
 	golden(t, "explain-registered", RenderExplanation(x))
 }

@@ -137,12 +137,24 @@ func compose(p routing.Placement, groups []routing.Group, members map[routing.Fr
 	for _, id := range slices.Sorted(maps.Keys(ids)) {
 		c := p.Groups[id]
 		g := Group{ID: id, Primary: absent(c.Primary), Secondary: absent(c.Secondary), Tertiary: absent(c.Tertiary)}
-		if a := answers[c.Primary]; a.status != nil {
-			g.Users, g.Bindings = a.status.Groups[id].Users, a.status.Groups[id].Bindings
+		if n, ok := counted(answers[c.Primary], id); ok {
+			g.Users, g.Bindings = n.Users, n.Bindings
+		} else {
+			g.Uncounted = true
 		}
 		s.Groups = append(s.Groups, g)
 	}
 	return s
+}
+
+// counted returns what the primary of a group has counted in it. One that has only just been
+// told of the group does not list it yet.
+func counted(primary answer, id routing.Group) (GroupCount, bool) {
+	if primary.status == nil {
+		return GroupCount{}, false
+	}
+	n, ok := primary.status.Groups[id]
+	return n, ok
 }
 
 func composeFrontEnd(p routing.Placement, m MemberInfo, a answer) FrontEnd {
@@ -155,6 +167,10 @@ func composeFrontEnd(p routing.Placement, m MemberInfo, a answer) FrontEnd {
 		for _, g := range a.status.Groups {
 			fe.Bindings += g.Bindings
 		}
+	}
+	fe.Silent = a.status == nil
+	if fe.Silent && fe.State == routing.Down {
+		fe.Pid = 0
 	}
 	if fe.SIP == nil {
 		fe.SIP = []string{}

@@ -38,14 +38,16 @@ type Status struct {
 type FrontEnd struct {
 	Name        routing.FrontEnd `json:"name"`
 	State       routing.State    `json:"state"`
-	Pid         int              `json:"pid"`
-	Boot        string           `json:"boot"`
-	SIP         []string         `json:"sip"` // "udp:127.0.0.1:5071"
+	Pid         int              `json:"pid"`  // 0 when it is down: that number may be another process's by now
+	Boot        string           `json:"boot"` // of its newest process
+	SIP         []string         `json:"sip"`  // "udp:127.0.0.1:5071"
 	Primaries   int              `json:"primaries"`
 	Secondaries int              `json:"secondaries"`
 	Tertiaries  int              `json:"tertiaries"`
 	Bindings    int              `json:"bindings"` // in the groups it is primary of
 	Flows       int              `json:"flows"`    // open connections, and UDP flows with a registration
+	// Silent: it did not answer; its bindings and flows are not known, and 0 here.
+	Silent bool `json:"silent,omitempty"`
 }
 
 // Group is one routing group in Status. Absent copies are null in JSON.
@@ -56,6 +58,8 @@ type Group struct {
 	Tertiary  *routing.FrontEnd `json:"tertiary"`
 	Users     int               `json:"users"`
 	Bindings  int               `json:"bindings"`
+	// Uncounted: no primary answered; users and bindings are not known, and 0 here.
+	Uncounted bool `json:"uncounted,omitempty"`
 }
 
 // GroupCount is what a Front End knows of one group it holds a copy of.
@@ -121,4 +125,6 @@ type Binding struct {
 	UserAgent string         `json:"user_agent,omitempty"`
 	Path      []string       `json:"path,omitempty"`
 	Flow      registrar.Flow `json:"flow"`
+	// Lost: the flow has gone with its Front End's process, and the client can't be reached by it.
+	Lost bool `json:"lost,omitempty"`
 }

@@ -26,7 +26,7 @@ func newCollector(status statusFunc) *collector {
 		status:               status,
 		answered:             describe("status_up", "1 when the pool answered, else 0; the others are missing then."),
 		epoch:                describe("placement_epoch", "Epoch of the placement; 0 before the first one."),
-		users:                describe("users", "Provisioned users in groups that have a primary."),
+		users:                describe("users", "Provisioned users in groups whose primary answers."),
 		groupsWithoutPrimary: describe("groups_without_primary", "Routing groups that nobody serves."),
 		groupsWithoutSpare:   describe("groups_without_secondary", "Routing groups with one copy only."),
 		state:                describe("frontend_state", "1 for the state that a Front End is in.", "frontend", "state"),
@@ -57,7 +57,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	gauge(c.answered, 1)
 	gauge(c.epoch, int(s.Epoch))
-	c.collectGroups(s.Groups, gauge)
+	c.collectGroups(s, gauge)
 	for _, fe := range s.FrontEnds {
 		name := string(fe.Name)
 		for _, state := range []routing.State{routing.Joining, routing.Up, routing.Draining, routing.Down} {
@@ -66,17 +66,24 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(c.copies, fe.Primaries, name, "primary")
 		gauge(c.copies, fe.Secondaries, name, "secondary")
 		gauge(c.copies, fe.Tertiaries, name, "tertiary")
-		gauge(c.bindings, fe.Bindings, name)
-		gauge(c.flows, fe.Flows, name)
+		if !fe.Silent { // what is not known is missing, not 0
+			gauge(c.bindings, fe.Bindings, name)
+			gauge(c.flows, fe.Flows, name)
+		}
 	}
 }
 
-func (c *collector) collectGroups(groups []control.Group, gauge func(*prometheus.Desc, int, ...string)) {
+func (c *collector) collectGroups(s control.Status, gauge func(*prometheus.Desc, int, ...string)) {
 	users, orphans, single := 0, 0, 0
-	for _, g := range groups {
+	down := map[routing.FrontEnd]bool{}
+	for _, fe := range s.FrontEnds {
+		down[fe.Name] = fe.State == routing.Down
+	}
+	for _, g := range s.Groups {
 		users += g.Users
-		orphans += one(g.Primary == nil)
-		single += one(g.Primary != nil && g.Secondary == nil)
+		led := g.Primary != nil && !down[*g.Primary]
+		orphans += one(!led)
+		single += one(led && (g.Secondary == nil || down[*g.Secondary]) && (g.Tertiary == nil || down[*g.Tertiary]))
 	}
 	gauge(c.users, users)
 	gauge(c.groupsWithoutPrimary, orphans)
