@@ -80,7 +80,7 @@ func TestParseContacts(t *testing.T) {
 		{"case 02: upper case", "<sip:a@h>;EXPIRES=0", []Contact{zero}},
 		{"case 02: upper case q", "<sip:a@h>;Q=0.3", []Contact{{URI: "sip:a@h", Q: 300}}},
 		{"case 08: two in one field", `<sip:a@h>;q=1;expires=0, "b, c" <sip:b@h>;expires=9`, []Contact{
-			{URI: "sip:a@h", Q: 1000, Expires: lasting(0)}, {URI: "sip:b@h", Q: -1, Expires: lasting(9)}}},
+			{URI: "sip:a@h", Q: 1000, Expires: lasting(0)}, {URI: "sip:b@h", Q: -1, Expires: lasting(9), Display: "b, c"}}},
 		{"case 08: comma in a quoted parameter", `<sip:a@h>;x="1,2";y, <sip:b@h>`, []Contact{
 			{URI: "sip:a@h", Q: -1, Params: `;x="1,2";y`}, contact("sip:b@h")}},
 		{"case 08: > in an instance", `<sip:a@h>;+sip.instance="<urn:x:a>b>";reg-id=2`, []Contact{

@@ -38,7 +38,7 @@ func parseContact(s string) (Contact, error) {
 	if _, err := ParseURI(a.URI); err != nil {
 		return Contact{}, err
 	}
-	c := Contact{URI: a.URI, Q: -1}
+	c := Contact{URI: a.URI, Q: -1, Display: a.Display}
 	var others strings.Builder
 	for _, p := range a.Params {
 		ok := true

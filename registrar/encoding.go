@@ -49,6 +49,7 @@ type storedBinding struct {
 	Refreshed int64    `cbor:"13,keyasint,omitempty"`
 	Expires   int64    `cbor:"14,keyasint,omitempty"`
 	Generated uint64   `cbor:"15,keyasint,omitempty"` // Generation
+	Display   string   `cbor:"16,keyasint,omitempty"`
 }
 
 type storedRemoval struct {
@@ -184,13 +185,13 @@ func storeBinding(b *Binding) storedBinding {
 		URI: b.URI, Q: b.Q + 1, Instance: b.Instance, RegID: b.RegID, Params: b.Params,
 		CallID: b.CallID, CSeq: b.CSeq, Branch: b.Branch, Path: b.Path, UserAgent: b.UserAgent, Flow: b.Flow,
 		Created: millis(b.Created), Refreshed: millis(b.Refreshed), Expires: millis(b.Expires),
-		Generated: b.Generation,
+		Generated: b.Generation, Display: b.Display,
 	}
 }
 
 func (w *storedBinding) load(b *Binding) {
 	*b = Binding{
-		Contact: Contact{URI: w.URI, Q: w.Q - 1, Instance: w.Instance, RegID: w.RegID, Params: w.Params},
+		Contact: Contact{URI: w.URI, Q: w.Q - 1, Instance: w.Instance, RegID: w.RegID, Params: w.Params, Display: w.Display},
 		CallID:  w.CallID, CSeq: w.CSeq, Branch: w.Branch, Path: w.Path, UserAgent: w.UserAgent, Flow: w.Flow,
 		Created: timeOf(w.Created), Refreshed: timeOf(w.Refreshed), Expires: timeOf(w.Expires),
 		Generation: w.Generated,

@@ -13,7 +13,7 @@ func fullSet() Set {
 	return Set{
 		Bindings: []Binding{
 			{
-				Contact: Contact{URI: "sip:a@h", Q: 0, Instance: "urn:x", RegID: 1, Params: `;a="b"`},
+				Contact: Contact{URI: "sip:a@h", Q: 0, Instance: "urn:x", RegID: 1, Params: `;a="b"`, Display: "Al"},
 				CallID:  "c1", CSeq: 4294967295, Branch: "z9hG4bK1", Path: []string{"<sip:p1;lr>", "<sip:p2;lr>"},
 				UserAgent: "Caf\xe9 1.0", // Latin-1, as the wire brings it
 				Flow:      Flow{FrontEnd: "fe1", Boot: "b", Transport: "tcp", Local: "l:1", Remote: "r:2", ID: 1<<63 + 1},

@@ -76,7 +76,7 @@ func (s *Set) size() int {
 	n := recordHeader + 8
 	for i := range s.Bindings {
 		b := &s.Bindings[i]
-		n += 112 + len(b.URI) + len(b.Instance) + len(b.Params) + len(b.CallID) + len(b.Branch) + len(b.UserAgent) +
+		n += 116 + len(b.URI) + len(b.Instance) + len(b.Params) + len(b.Display) + len(b.CallID) + len(b.Branch) + len(b.UserAgent) +
 			len(b.Flow.FrontEnd) + len(b.Flow.Boot) + len(b.Flow.Transport) + len(b.Flow.Local) + len(b.Flow.Remote)
 		if b.Generation != 0 {
 			n += 10

@@ -35,6 +35,7 @@ type regContact struct {
 	CallID     string     `xml:"callid,attr"`
 	CSeq       uint32     `xml:"cseq,attr"`
 	URI        string     `xml:"uri"`
+	Display    string     `xml:"display-name,omitempty"`
 	Unknown    []regParam `xml:"unknown-param"`
 }
 
@@ -91,7 +92,7 @@ func contactID(b *Binding) string { return "c" + strconv.FormatInt(b.Created.Uni
 func contactElement(b *Binding, kind ChangeKind, now time.Time) regContact {
 	c := regContact{
 		ID: contactID(b), State: "terminated", Event: string(kind), Registered: max(0, int64(now.Sub(b.Created)/time.Second)),
-		CallID: b.CallID, CSeq: b.CSeq, URI: b.URI, Unknown: unknownParams(b),
+		CallID: b.CallID, CSeq: b.CSeq, URI: b.URI, Display: b.Display, Unknown: unknownParams(b),
 	}
 	if b.Q >= 0 {
 		c.Q = string(appendQ(nil, b.Q))

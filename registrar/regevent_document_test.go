@@ -11,7 +11,7 @@ import (
 func aliceBindings() []Binding {
 	return []Binding{
 		{
-			Contact: Contact{URI: "sip:alice@192.0.2.10:51234;transport=tcp", Q: 700, Instance: "urn:uuid:0001", RegID: 1, Params: `;audio;methods="INVITE,ACK"`},
+			Contact: Contact{URI: "sip:alice@192.0.2.10:51234;transport=tcp", Q: 700, Instance: "urn:uuid:0001", RegID: 1, Params: `;audio;methods="INVITE,ACK"`, Display: "Alice <A>"},
 			CallID:  "a&b@192.0.2.10", CSeq: 3, Created: benchNow, Refreshed: benchNow.Add(60 * time.Second), Expires: benchNow.Add(660 * time.Second),
 		},
 		{
@@ -26,6 +26,7 @@ const twoContacts = `<?xml version="1.0" encoding="UTF-8"?>
  <registration aor="sip:alice@example.test" id="r" state="active">
   <contact id="cmm7p6yo0" state="active" event="refreshed" duration-registered="120" expires="540" q="0.7" callid="a&amp;b@192.0.2.10" cseq="3">
    <uri>sip:alice@192.0.2.10:51234;transport=tcp</uri>
+   <display-name>Alice &lt;A&gt;</display-name>
    <unknown-param name="+sip.instance">&#34;&lt;urn:uuid:0001&gt;&#34;</unknown-param>
    <unknown-param name="reg-id">1</unknown-param>
    <unknown-param name="audio"></unknown-param>

@@ -45,6 +45,7 @@ type Contact struct {
 	Instance string // +sip.instance without quotes and angle brackets; "" when absent
 	RegID    uint32 // reg-id; 0 when absent
 	Params   string // all other parameters as received: ";a=b;c"
+	Display  string // display name, unquoted; "" when absent
 }
 
 // Binding is one registered address of a user.
