@@ -140,3 +140,16 @@ func TestNewAOR(t *testing.T) {
 		}
 	}
 }
+
+// FuzzBearer: whatever comes, a token that is handed on is one word of the allowed characters.
+func FuzzBearer(f *testing.F) {
+	for _, s := range []string{"Bearer a.b.c", "bearer\t a==", "Bearer", "Digest a=b", "Bearer a\r\n b"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		token, is, err := parseBearer(s)
+		if err == nil && is && (token == "" || len(token) > maxToken || strings.ContainsAny(token, " \t\r\n\",;<>")) {
+			t.Fatalf("%q: %q", s, token)
+		}
+	})
+}
