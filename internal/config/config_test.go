@@ -92,6 +92,7 @@ func TestErrors(t *testing.T) {
 		{"registrar:\n  third_party: [{user: gw}]\n", "f.yaml: registrar.third_party: number 1: for: "},
 		{"bearer:\n  offer: both\n", `f.yaml: bearer.offer: "both"; none, only`},
 		{"bearer:\n  offer: only\n", "f.yaml: bearer: no keys to check tokens with"},
+		{"pool: {auth: off}\nbearer: {offer: only}\n", "f.yaml: bearer.offer: only, but pool.auth is off"},
 		{"bearer: {offer: only, jwks_file: k, issuer: i, audience: a, algorithms: [none]}\n", `f.yaml: bearer: algorithm "none"`},
 		{"bearer: {offer: only, jwks_file: k, issuer: i, audience: a, algorithms: [HS256]}\n", "f.yaml: bearer: HS256 and the secret file"},
 		{"bearer: {offer: only, jwks_file: k, issuer: i, audience: a}\n", `f.yaml: bearer.authz_server: ""; the https URI`},

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"rollcall/internal/control"
 )
 
 // maxRecord bounds registrar.max_record: a bus carries messages of 1 MiB.
@@ -104,6 +106,9 @@ func (c Config) validateBearer() error {
 	}
 	if b.Offer == "none" {
 		return nil
+	}
+	if c.Pool.Auth == control.AuthOff {
+		return fmt.Errorf("bearer.offer: %s, but pool.auth is off: nobody is asked for anything", b.Offer)
 	}
 	tokens := b.Tokens(c.Pool.Domains[0])
 	if err := tokens.Validate(); err != nil {
