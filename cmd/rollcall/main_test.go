@@ -297,7 +297,7 @@ func testSecondUp(t *testing.T, data, sip string) {
 }
 
 func testHTTP(t *testing.T, data string) {
-	pool, err := supervisor.FindPool(data)
+	pool, err := supervisor.FindPool(t.Context(), data)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func addBusFlags(cmd *cobra.Command, via *config.Bus) {
 func (r *reach) open(ctx context.Context) (bus.Bus, error) {
 	link := supervisor.Link{URL: r.via.URL, Via: r.via}
 	if r.via.URL == "" {
-		pool, err := supervisor.FindPool(r.data)
+		pool, err := supervisor.FindPool(ctx, r.data)
 		if err != nil {
 			return nil, err
 		}

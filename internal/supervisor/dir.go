@@ -66,6 +66,11 @@ func OpenDir(path string) (*Dir, error) {
 		d.lock.Close()
 		return nil, err
 	}
+	// What a killed pool left behind would send everybody to a bus that is not there any more.
+	if err := os.Remove(d.file(poolFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		d.lock.Close()
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
 	return d, nil
 }
 
@@ -118,58 +123,3 @@ func (d *Dir) Close() error {
 }
 
 func (d *Dir) file(name string) string { return filepath.Join(d.Path, name) }
-
-// Pool is what the file pool.json in the data directory of a running pool says.
-type Pool struct {
-	Pid     int       `json:"pid"`
-	Started time.Time `json:"started"`
-	SIP     string    `json:"sip"`
-	HTTP    string    `json:"http,omitempty"`
-	Link    Link      `json:"bus"`
-}
-
-// FindPool returns how to reach the pool that runs at a data directory ("": DefaultDir).
-func FindPool(path string) (Pool, error) {
-	var err error
-	if path == "" {
-		if path, err = DefaultDir(); err != nil {
-			return Pool{}, err
-		}
-	}
-	if path == Temp {
-		return Pool{}, errors.New("--data :temp: is a new directory each time: give the one that 'rollcall up' printed")
-	}
-	if path, err = filepath.Abs(path); err != nil {
-		return Pool{}, err
-	}
-	none := fmt.Errorf("no pool is running at %s: start one with 'rollcall up'", path)
-	p, err := readPool(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return Pool{}, none
-	}
-	if err != nil {
-		return Pool{}, err
-	}
-	// What a killed pool left behind is not locked any more.
-	lock, err := os.Open(filepath.Join(path, lockFile))
-	if err != nil {
-		return Pool{}, none
-	}
-	defer lock.Close()
-	if unix.Flock(int(lock.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil {
-		return Pool{}, none
-	}
-	return p, nil
-}
-
-func readPool(path string) (Pool, error) {
-	data, err := os.ReadFile(filepath.Join(path, poolFile))
-	if err != nil {
-		return Pool{}, err
-	}
-	var p Pool
-	if err := json.Unmarshal(data, &p); err != nil {
-		return Pool{}, fmt.Errorf("%s is damaged: %w: stop the pool and start it again", filepath.Join(path, poolFile), err)
-	}
-	return p, nil
-}

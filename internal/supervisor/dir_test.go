@@ -11,21 +11,21 @@ import (
 
 func TestDir(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "rollcall")
-	if _, err := FindPool(path); err == nil || err.Error() != "no pool is running at "+path+": start one with 'rollcall up'" {
+	if _, err := FindPool(t.Context(), path); err == nil || err.Error() != "no pool is running at "+path+": start one with 'rollcall up'" {
 		t.Errorf("before: %v", err)
 	}
 	d, err := OpenDir(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Pool{Pid: os.Getpid(), Started: time.Now().UTC(), SIP: "127.0.0.1:5060", Link: Link{URL: "nats://127.0.0.1:1", Token: "hush"}}
+	want := Pool{Pid: os.Getpid(), Started: time.Now().UTC(), SIP: "127.0.0.1:5060", Link: Link{URL: "nats://" + listening(t), Token: "hush"}}
 	if err := d.WritePool(want); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(filepath.Join(path, poolFile)); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", info.Mode(), err)
 	}
-	if got, err := FindPool(path); err != nil || got != want {
+	if got, err := FindPool(t.Context(), path); err != nil || got != want {
 		t.Errorf("%+v %v", got, err)
 	}
 	if _, err := OpenDir(path); err == nil || !strings.Contains(err.Error(), "is running at "+path+" already (pid ") {
@@ -34,7 +34,7 @@ func TestDir(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := FindPool(path); err == nil || !strings.HasPrefix(err.Error(), "no pool is running at ") {
+	if _, err := FindPool(t.Context(), path); err == nil || !strings.HasPrefix(err.Error(), "no pool is running at ") {
 		t.Errorf("after: %v", err)
 	}
 }
@@ -50,7 +50,7 @@ func TestDirOfAKilledPool(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.lock.Close() // as the kernel does
-	if _, err := FindPool(path); err == nil || !strings.HasPrefix(err.Error(), "no pool is running at ") {
+	if _, err := FindPool(t.Context(), path); err == nil || !strings.HasPrefix(err.Error(), "no pool is running at ") {
 		t.Errorf("%v", err)
 	}
 	again, err := OpenDir(path)
@@ -59,6 +59,61 @@ func TestDirOfAKilledPool(t *testing.T) {
 	}
 	if err := again.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// listening returns an address where somebody listens until the end of the test.
+func listening(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().String()
+}
+
+// A pool that starts where another one was killed: nobody is sent to the dead bus, but
+// waits for the new one, and not for long.
+func TestFindPoolThatIsStarting(t *testing.T) {
+	path := t.TempDir()
+	dead, err := OpenDir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dead.WritePool(Pool{Pid: 1, Link: Link{URL: "nats://127.0.0.1:1"}}); err != nil {
+		t.Fatal(err)
+	}
+	dead.lock.Close()
+	next, err := OpenDir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	start := time.Now()
+	if _, err := FindPool(t.Context(), path); err == nil || !strings.Contains(err.Error(), "is still starting: try again") {
+		t.Errorf("%v", err)
+	}
+	if took := time.Since(start); took < standsWithin {
+		t.Errorf("waited only %v", took)
+	}
+	if err := next.WritePool(Pool{Pid: 2, Link: Link{URL: "nats://127.0.0.1:1"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := FindPool(t.Context(), path); err == nil || !strings.Contains(err.Error(), "has no bus at nats://127.0.0.1:1") {
+		t.Errorf("%v", err)
+	}
+	found := make(chan Pool, 1)
+	go func() {
+		p, _ := FindPool(t.Context(), path)
+		found <- p
+	}()
+	want := Pool{Pid: 3, Link: Link{URL: "nats://" + listening(t)}}
+	if err := next.WritePool(want); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-found; got != want {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -74,7 +129,7 @@ func TestTempDir(t *testing.T) {
 	if _, err := os.Stat(d.Path); !os.IsNotExist(err) {
 		t.Errorf("%s is still there", d.Path)
 	}
-	if _, err := FindPool(Temp); err == nil {
+	if _, err := FindPool(t.Context(), Temp); err == nil {
 		t.Error("found a pool at :temp:")
 	}
 }

@@ -26,6 +26,9 @@ func (g guide) String() string {
 	fmt.Fprintf(&b, "Rollcall is starting %d Front Ends for %s.\n\n", len(g.addresses.Own), strings.Join(g.settings.Domains, ", "))
 	b.WriteString("Point a softphone at it:\n")
 	fmt.Fprintf(&b, "  server     %s, UDP or TCP (as proxy, registrar or outbound proxy)\n", shared)
+	if shared != g.addresses.Shared {
+		b.WriteString("             (from elsewhere: the same port at this machine's address)\n")
+	}
 	fmt.Fprintf(&b, "  domain     %s\n", domain)
 	if g.settings.Auth == control.AuthOff {
 		b.WriteString("  user       any name you like: passwords are not asked for\n")
@@ -40,7 +43,7 @@ func (g guide) String() string {
 		{"explain alice", "where a user is served, and why"},
 		{"watch", "what happens, as it happens"},
 	} {
-		fmt.Fprintf(&b, "  rollcall %-40s # %s\n", line[0]+g.dataFlag, line[1])
+		fmt.Fprintf(&b, "  rollcall %-*s # %s\n", max(40, len("explain alice"+g.dataFlag)), line[0]+g.dataFlag, line[1])
 	}
 	if g.http != "" {
 		fmt.Fprintf(&b, "  http://%s/status, /metrics and /healthz say the same to programs.\n", reachable(g.http))
@@ -61,6 +64,8 @@ func (g guide) userLines() string {
 	switch {
 	case len(g.made) > 0:
 		fmt.Fprintf(&b, "             (shown this once: passwords are not stored; 'rollcall user passwd alice%s' sets a new one)\n", g.dataFlag)
+	case g.users == 0:
+		fmt.Fprintf(&b, "  users      none yet: 'rollcall user add NAME%s' adds one\n", g.dataFlag)
 	case g.users == 1:
 		fmt.Fprintf(&b, "  user       the one there is: 'rollcall user list%s'\n", g.dataFlag)
 	default:

@@ -199,13 +199,17 @@ func TestGuide(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := guide{settings: control.DefaultSettings(), addresses: a, made: []credentials{{"alice", "secret"}}, users: 1, http: "127.0.0.1:8080", dataFlag: " --data /d"}
-	for _, want := range []string{"127.0.0.1:5060", "127.0.0.1:5071 127.0.0.1:5072", "alice    password  secret", "shown this once", "status --data /d", "not started again"} {
+	for _, want := range []string{"127.0.0.1:5060", "127.0.0.1:5071 127.0.0.1:5072", "alice    password  secret", "shown this once", "status --data /d", "not started again", "from elsewhere"} {
 		if !strings.Contains(g.String(), want) {
 			t.Errorf("no %q in\n%s", want, g)
 		}
 	}
 	g.made, g.users, g.restart = nil, 12, 5*time.Second
 	if s := g.String(); !strings.Contains(s, "12, with the passwords they had") || !strings.Contains(s, "started again after 5s") || strings.Contains(s, "secret") {
+		t.Error(s)
+	}
+	g.users, g.addresses.Shared = 0, "[::1]:5060"
+	if s := g.String(); !strings.Contains(s, "none yet: 'rollcall user add NAME --data /d' adds one") || strings.Contains(s, "elsewhere") {
 		t.Error(s)
 	}
 	g.settings.Auth = control.AuthOff

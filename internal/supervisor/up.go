@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -146,14 +147,21 @@ func (p *pool) furnish(ctx context.Context) (guide, error) {
 func (p *pool) run(ctx context.Context, told guide) error {
 	fmt.Fprintln(p.opts.Out, told)
 	screen := newScreen(p.opts, p.readStatus)
-	keeper := &Keeper{
-		RestartAfter: p.opts.Config.Up.RestartAfter, StopWithin: stopWithin,
-		Started: func(name string, pid int) { screen.say("%s started (pid %d)", name, pid) },
-		Ended:   func(name string, pid int, why string) { screen.say("%s (pid %d) %s", name, pid, why) },
-	}
 	commands, err := p.commands()
 	if err != nil {
 		return err
+	}
+	var ended atomic.Int64
+	keeper := &Keeper{
+		RestartAfter: p.opts.Config.Up.RestartAfter, StopWithin: stopWithin,
+		Started: func(name string, pid int) { screen.say("%s started (pid %d)", name, pid) },
+		Ended: func(name string, pid int, why string) {
+			screen.say("%s (pid %d) %s", name, pid, why)
+			if ended.Add(1) == int64(len(commands)) && p.opts.Config.Up.RestartAfter <= 0 {
+				screen.say("no Front End is left, and none is started again (--restart-after 0)")
+				screen.say("nobody is served; what was registered is stored: Ctrl-C, then 'rollcall up'")
+			}
+		},
 	}
 	keeper.Open()
 	defer keeper.Close()
