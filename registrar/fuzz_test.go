@@ -122,7 +122,10 @@ func FuzzAuthorization(f *testing.F) {
 }
 
 func FuzzDecodeSet(f *testing.F) {
-	for _, s := range []Set{{}, fullSet()} {
+	watched := fullSet()
+	watched.Subscriptions = []Subscription{{Tag: "t", CallID: "c", Local: "<sip:a@h>;tag=t", Remote: "<sip:a@h>;tag=f", RemoteTag: "f",
+		EventID: "1", Target: "sip:a@h", Routes: []string{"<sip:p;lr>"}, CSeq: 1, Branch: "z9hG4bK1", Notified: 3, Expires: benchNow}}
+	for _, s := range []Set{{}, fullSet(), watched} {
 		data, err := EncodeSet(s)
 		if err != nil {
 			f.Fatal(err)
