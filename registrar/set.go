@@ -85,43 +85,32 @@ func (s Set) Until(grace time.Duration) time.Time {
 	return until
 }
 
-// recentRemovals returns the removals still to be remembered; the slice is s itself if all are.
+// recentRemovals and recentNonces return what is still to be remembered; the slice is s itself if all is.
 func recentRemovals(s []Removal, now time.Time) []Removal {
-	old := 0
-	for i := range s {
-		if !s[i].Until.After(now) {
-			old++
-		}
-	}
-	if old == 0 {
-		return s[:len(s):len(s)]
-	}
-	var recent []Removal
-	for _, r := range s {
-		if r.Until.After(now) {
-			recent = append(recent, r)
-		}
-	}
-	return recent
+	return recent(s, func(r *Removal) bool { return r.Until.After(now) })
 }
 
 func recentNonces(s []NonceUse, now time.Time) []NonceUse {
+	return recent(s, func(n *NonceUse) bool { return n.Until.After(now) })
+}
+
+func recent[T any](s []T, counts func(*T) bool) []T {
 	old := 0
 	for i := range s {
-		if !s[i].Until.After(now) {
+		if !counts(&s[i]) {
 			old++
 		}
 	}
 	if old == 0 {
 		return s[:len(s):len(s)]
 	}
-	var recent []NonceUse
-	for _, n := range s {
-		if n.Until.After(now) {
-			recent = append(recent, n)
+	var rest []T
+	for i := range s {
+		if counts(&s[i]) {
+			rest = append(rest, s[i])
 		}
 	}
-	return recent
+	return rest
 }
 
 // newest keeps the last n elements.
