@@ -4,15 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 const (
-	readAhead      = 4000 // messages a consumer may send ahead
+	readAhead      = 4000 // messages a consumer may send at once
 	heartbeat      = time.Second
 	consumerIdle   = 30 * time.Second // the server forgets an abandoned consumer after that
+	pullExpires    = 20 * time.Second
 	reopenMax      = time.Second
 	consumerGoodby = time.Second
 )
@@ -21,16 +25,22 @@ const (
 // anew from the position reached whenever it, its server, or the connection is lost.
 // All our streams keep one message per subject, so "what stands after a position" is
 // what the stream has after it.
+//
+// It pulls: each pull waits for a message, takes all that are there by then, and ends. With
+// a pause between pulls messages come in bunches, which costs both sides a fraction of
+// waking up for each.
 type reader struct {
 	bus      *Bus
 	stream   string
 	filters  []string
-	pos      uint64 // of the newest message delivered
-	deliver  func(m jetstream.Msg, seq uint64)
+	pos      uint64        // of the newest message delivered
+	pause    time.Duration // between two pulls, so how much later than at once a message may come
+	deliver  func(m *nats.Msg, seq uint64)
 	caughtUp func() // called once; may be nil
 
 	consumer string
-	messages jetstream.MessagesContext
+	inbox    *nats.Subscription
+	messages chan *nats.Msg
 	session  context.Context // of the connection that the consumer was made on
 	behind   uint64          // messages to deliver until caughtUp
 	reopened bool            // this isn't the first consumer
@@ -43,7 +53,7 @@ func (r *reader) start(ctx context.Context) error {
 	}
 	err := r.bus.start(ctx, r.run)
 	if err != nil {
-		r.messages.Stop()
+		r.stop()
 	}
 	return err
 }
@@ -71,14 +81,19 @@ func (r *reader) open(ctx context.Context) error {
 	}
 	r.consumer = consumer.CachedInfo().Name
 	r.behind = consumer.CachedInfo().NumPending
-	r.messages, err = consumer.Messages(jetstream.PullMaxMessages(readAhead), jetstream.PullHeartbeat(heartbeat))
+	// A pull brings readAhead messages at most, and few words about itself.
+	r.messages = make(chan *nats.Msg, readAhead+64)
+	r.inbox, err = r.bus.store.nc.ChanSubscribe(nats.NewInbox(), r.messages)
 	return err
 }
+
+// stop ends the subscription; that fails only when the connection is closed, and then it has ended.
+func (r *reader) stop() { _ = r.inbox.Unsubscribe() }
 
 func (r *reader) run(ctx context.Context) {
 	for {
 		err := r.read(ctx)
-		r.messages.Stop()
+		r.stop()
 		if ctx.Err() != nil {
 			r.forget()
 			return
@@ -91,9 +106,12 @@ func (r *reader) run(ctx context.Context) {
 	}
 }
 
-var errGap = errors.New("a message is missing")
+var (
+	errGap    = errors.New("a message is missing")
+	errSilent = errors.New("the consumer is silent")
+)
 
-// read delivers until ctx ends or the consumer fails.
+// read pulls and delivers until ctx ends or the consumer fails.
 func (r *reader) read(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -101,28 +119,124 @@ func (r *reader) read(ctx context.Context) error {
 	if r.behind == 0 {
 		r.reportCaughtUp()
 	}
-	for expect := uint64(1); ; expect++ {
-		m, err := r.messages.Next(jetstream.NextContext(ctx))
+	pull := &nats.Msg{
+		Subject: "$JS.API.CONSUMER.MSG.NEXT." + r.stream + "." + r.consumer, Reply: r.inbox.Subject,
+		Data: fmt.Appendf(nil, `{"batch":%d,"expires":%d,"no_wait":true,"idle_heartbeat":%d}`, readAhead, pullExpires, heartbeat),
+	}
+	timer := time.NewTimer(r.pause)
+	defer timer.Stop()
+	for expect := uint64(1); ; {
+		if err := r.bus.store.nc.PublishMsg(pull); err != nil {
+			return err
+		}
+		got, err := r.takePull(ctx, timer, expect)
 		if err != nil {
 			return err
 		}
-		meta, err := m.Metadata()
-		if err != nil {
-			return err
+		expect += got
+		if r.pause == 0 || got == readAhead { // more is there already
+			continue
 		}
-		if meta.Sequence.Consumer != expect {
-			return fmt.Errorf("%w: got %d, not %d", errGap, meta.Sequence.Consumer, expect)
-		}
-		if ctx.Err() != nil {
+		timer.Reset(r.pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
 			return ctx.Err()
 		}
-		r.pos = meta.Sequence.Stream
-		r.deliver(m, r.pos)
-		// What is replaced while we read is not delivered at its old place, but at the end.
-		if expect >= r.behind || meta.NumPending == 0 {
-			r.reportCaughtUp()
+	}
+}
+
+// takePull delivers what one pull brings, and returns how many messages those were.
+func (r *reader) takePull(ctx context.Context, silence *time.Timer, expect uint64) (got uint64, err error) {
+	silence.Reset(3 * heartbeat)
+	for got < readAhead {
+		select {
+		case m := <-r.messages:
+			if ctx.Err() != nil {
+				return got, ctx.Err()
+			}
+			if len(m.Data) == 0 && m.Header != nil && m.Header.Get("Status") != "" {
+				ended, err := pullEnded(m.Header)
+				if ended || err != nil {
+					return got, err
+				}
+				silence.Reset(3 * heartbeat)
+				continue
+			}
+			if err := r.take(m, expect+got); err != nil {
+				return got, err
+			}
+			got++
+		case <-silence.C:
+			return got, errSilent
+		case <-ctx.Done():
+			return got, ctx.Err()
 		}
 	}
+	return got, nil
+}
+
+// take delivers one message if it is the consumer's next one.
+func (r *reader) take(m *nats.Msg, expect uint64) error {
+	d, err := parseDelivery(m.Reply)
+	if err != nil {
+		return err
+	}
+	if d.consumer != expect {
+		return fmt.Errorf("%w: got %d, not %d", errGap, d.consumer, expect)
+	}
+	r.pos = d.stream
+	r.deliver(m, d.stream)
+	// What is replaced while we read is not delivered at its old place, but at the end.
+	if expect >= r.behind || d.pending == 0 {
+		r.reportCaughtUp()
+	}
+	return nil
+}
+
+// pullEnded reads what the server says of a pull.
+func pullEnded(status nats.Header) (ended bool, err error) {
+	switch code := status.Get("Status"); code {
+	case "100": // it waits still
+		return false, nil
+	case "404", "408": // all that was there is delivered; nothing came in time
+		return true, nil
+	default:
+		return true, fmt.Errorf("the consumer says %s %s", code, status.Get("Description"))
+	}
+}
+
+// delivery is what a consumer says of a message in its reply subject.
+type delivery struct {
+	stream, consumer uint64 // sequences
+	pending          uint64 // messages behind it
+}
+
+// parseDelivery reads $JS.ACK.(stream).(consumer).(times).(stream seq).(consumer seq).(time).(pending),
+// or the longer form with domain and account behind $JS.ACK, which may have one more token at its end.
+func parseDelivery(reply string) (d delivery, err error) {
+	rest, ok := strings.CutPrefix(reply, "$JS.ACK.")
+	skip := 3
+	if n := strings.Count(rest, "."); n != 6 {
+		ok, skip = ok && n >= 8, 5
+	}
+	for range skip {
+		_, rest, _ = strings.Cut(rest, ".")
+	}
+	for _, n := range [...]*uint64{&d.stream, &d.consumer, nil, &d.pending} {
+		var token string
+		token, rest, _ = strings.Cut(rest, ".")
+		if n == nil || !ok {
+			continue
+		}
+		if *n, err = strconv.ParseUint(token, 10, 64); err != nil {
+			ok = false
+		}
+	}
+	if !ok {
+		return delivery{}, fmt.Errorf("%q is not the reply subject of a stored message", reply)
+	}
+	return d, nil
 }
 
 func (r *reader) reportCaughtUp() {

@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"rollcall/bus"
 )
@@ -173,8 +172,8 @@ func (t table) Watch(ctx context.Context, prefix string, changed func(bus.Entry)
 		filters:  []string{bucketSubject(t.bucket, prefixFilter(prefix))},
 		caughtUp: func() { caught = true; caughtUp() },
 	}
-	r.deliver = func(m jetstream.Msg, seq uint64) {
-		key, err := decodeKey(m.Subject()[len(bucketSubject(t.bucket, "")):])
+	r.deliver = func(m *nats.Msg, seq uint64) {
+		key, err := decodeKey(m.Subject[len(bucketSubject(t.bucket, "")):])
 		if err != nil { // not written by us
 			t.log.Warn("table has a foreign entry", "bucket", t.bucket, "err", err)
 			return
@@ -182,7 +181,7 @@ func (t table) Watch(ctx context.Context, prefix string, changed func(bus.Entry)
 		if !strings.HasPrefix(key, prefix) {
 			return
 		}
-		e := entry(key, m.Headers(), m.Data(), seq)
+		e := entry(key, m.Header, m.Data, seq)
 		// What was deleted before the watch began was never there for it.
 		if e.Value == nil && !caught && !r.reopened {
 			return
