@@ -32,6 +32,7 @@ type client struct {
 	unread    string
 	method    string // that the digest is for
 	heard     string // CSeq of the newest NOTIFY
+	elsewhere string // another Front End's address, where a test needs one
 }
 
 func newClient(t *testing.T, transport, addr string, user harness.User) *client {
