@@ -187,3 +187,59 @@ func ha1(t *testing.T, user, realm, password string) string {
 	}
 	return h
 }
+
+// What a file has wrong as a whole is told before anything is stored.
+func TestCheck(t *testing.T) {
+	for _, c := range []struct {
+		in     string
+		format Format
+		users  int
+		wrong  string
+	}{
+		{"alice,a\nbob,b\n", CSV, 2, ""},
+		{"user,password\n# nobody\n\n", CSV, 0, "u.txt: no users in it: a line is user,password"},
+		{"", HTDigest, 0, "no users in it"},
+		{"alice,a\nbob,b\nsip:alice@EXAMPLE.test,c\n", CSV, 0, "u.txt:3: sip:alice@example.test stands in line 1 already"},
+		{"alice:example.test:" + md5a + "\n\nalice@example.test:example.test:" + md5a + "\n", HTDigest, 0, "u.txt:3: sip:alice@example.test stands in line 1 already"},
+		{"alice,a\nbob\n", CSV, 0, "u.txt:2: 1 fields"},
+	} {
+		n, err := names.Check(c.format, "u.txt", strings.NewReader(c.in))
+		if n != c.users || (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
+			t.Errorf("%q: %d, %v", c.in, n, err)
+		}
+	}
+	if _, err := names.Check(CSV, "u", strings.NewReader("")); !errors.Is(err, ErrNoUsers) {
+		t.Error(err)
+	}
+}
+
+// HA1s are made by several goroutines, over the limits of a batch, and come in the order of the file.
+func TestReadKeepsOrder(t *testing.T) {
+	var in strings.Builder
+	const users = 2*hashAtOnce + 7
+	for i := range users {
+		fmt.Fprintf(&in, "u%d,secret%d\n", i, i)
+	}
+	all, err := read(names, CSV, in.String()+"broken\n")
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("users.txt:%d: 1 fields", users+1)) {
+		t.Error(err)
+	}
+	if len(all) != users {
+		t.Fatalf("%d users", len(all))
+	}
+	for i, u := range all {
+		name := fmt.Sprintf("u%d", i)
+		if u.AOR != registrar.AOR("sip:"+name+"@example.test") || u.HA1["MD5"] != ha1(t, name, "example.test", fmt.Sprintf("secret%d", i)) {
+			t.Fatalf("%d: %+v", i, u)
+		}
+	}
+	n := 0
+	for range names.Read(CSV, "u", strings.NewReader(in.String())) { // who stops early gets no more
+		if n++; n == hashAtOnce+1 {
+			break
+		}
+	}
+	if n != hashAtOnce+1 {
+		t.Error(n)
+	}
+}

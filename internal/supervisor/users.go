@@ -60,10 +60,8 @@ func importFile(ctx context.Context, users *directory.Table, names directory.Nam
 		return fmt.Errorf("--users: %w", err)
 	}
 	defer f.Close()
-	for _, err := range names.Read(directory.CSV, file, f) {
-		if err != nil {
-			return err
-		}
+	if _, err := names.Check(directory.CSV, file, f); err != nil && !errors.Is(err, directory.ErrNoUsers) {
+		return err
 	}
 	if _, err := f.Seek(0, 0); err != nil {
 		return err
