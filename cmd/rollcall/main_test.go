@@ -271,12 +271,36 @@ func testUsers(t *testing.T, data string) {
 		x.Primary == nil || !strings.Contains(out, `"bindings": []`) {
 		t.Errorf("%s %v", out, err)
 	}
+	code, out, errs = call(t, "", "user", "rm", "u998", "nobody", "u999", "--data", data)
+	if code != exitFailed || out != "sip:u998@example.test is removed\nsip:u999@example.test is removed\n" ||
+		!strings.HasPrefix(errs, "rollcall: there is no user nobody: ") || strings.Count(errs, "\n") != 1 {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+	testBadImports(t, data)
 	must(t, "user", "rm", "carol", "--data", data)
 	for _, args := range [][]string{{"user", "show", "carol"}, {"explain", "carol"}, {"user", "rm", "carol"}} {
 		code, _, errs := call(t, "", append(args, "--data", data)...)
 		if code != exitFailed || !strings.HasPrefix(errs, "rollcall: there is no user carol: ") {
 			t.Errorf("%v: exit %d: %s", args, code, errs)
 		}
+	}
+}
+
+// What a file has wrong is one line and exit code 1, and nobody is stored.
+func testBadImports(t *testing.T, data string) {
+	before := must(t, "user", "list", "--data", data)
+	for in, want := range map[string]string{"": ": no users in it: a line is", "x1,a\nx2,b\nx1,c\n": ":3: sip:x1@example.test stands in line 1 already"} {
+		file := filepath.Join(t.TempDir(), "bad.csv")
+		if err := os.WriteFile(file, []byte(in), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, _, errs := call(t, "", "user", "import", file, "--data", data)
+		if code != exitFailed || !strings.HasPrefix(errs, "rollcall: "+file+want) || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%q: exit %d: %s", in, code, errs)
+		}
+	}
+	if after := must(t, "user", "list", "--data", data); after != before {
+		t.Error("a bad file changed the users")
 	}
 }
 

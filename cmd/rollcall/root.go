@@ -38,7 +38,7 @@ type codedError interface {
 	ExitCode() int
 }
 
-// run does what args say and returns the exit code. Errors are one line on con.err.
+// run does what args say and returns the exit code. Each error is one line on con.err.
 func run(ctx context.Context, args []string, con console) int {
 	root := newRoot(con)
 	root.SetArgs(args)
@@ -50,8 +50,11 @@ func run(ctx context.Context, args []string, con console) int {
 	if errors.As(err, &coded) && errors.Unwrap(coded) == nil {
 		return coded.ExitCode() // all is said already
 	}
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	fmt.Fprintln(con.err, "rollcall: "+line)
+	for _, one := range errorsIn(err) {
+		line, _, _ := strings.Cut(one.Error(), "\n")
+		fmt.Fprintln(con.err, "rollcall: "+line)
+	}
+	line := err.Error()
 	var usage usageError
 	switch {
 	case coded != nil:
@@ -60,6 +63,24 @@ func run(ctx context.Context, args []string, con console) int {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// errorsIn returns the errors that were joined (errors.Join), or the one that there is.
+func errorsIn(err error) []error {
+	if usage, ok := err.(usageError); ok {
+		err = usage.error
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		all := joined.Unwrap()
+		text := make([]string, len(all))
+		for i, one := range all {
+			text[i] = one.Error()
+		}
+		if err.Error() == strings.Join(text, "\n") { // fmt.Errorf with several %w has words of its own around
+			return all
+		}
+	}
+	return []error{err}
 }
 
 func newRoot(con console) *cobra.Command {

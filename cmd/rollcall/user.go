@@ -48,7 +48,8 @@ type userPool struct {
 	users    *directory.Table
 }
 
-// withUsers connects and calls do. With follow, all users are in memory then.
+// withUsers connects and calls do. With follow, all users are in memory then, as they are now:
+// what comes later would only cost time, and writes compare revisions anyway.
 func withUsers(cmd *cobra.Command, r *reach, follow bool, do func(context.Context, userPool) error) error {
 	ctx, stop := interruptible(cmd)
 	defer stop()
@@ -59,7 +60,9 @@ func withUsers(cmd *cobra.Command, r *reach, follow bool, do func(context.Contex
 	defer b.Close()
 	p := userPool{bus: b, settings: settings, names: namesOf(settings), users: directory.New(settings.GroupIDs(), b.Users())}
 	if follow {
-		if err := p.users.Follow(ctx); err != nil {
+		following, enough := context.WithCancel(ctx)
+		defer enough()
+		if err := p.users.Follow(following); err != nil {
 			return err
 		}
 		select {
@@ -69,6 +72,7 @@ func withUsers(cmd *cobra.Command, r *reach, follow bool, do func(context.Contex
 		case <-ctx.Done():
 			return errors.New("interrupted")
 		}
+		enough()
 	}
 	return do(ctx, p)
 }
@@ -268,24 +272,35 @@ func userRemoveCommand(r *reach) *cobra.Command {
 		Use:   "rm USER...",
 		Short: "Remove users",
 		Long: `Removes users. What they have registered is taken away at once, and their
-connections close.`,
+connections close. When one of several can't be removed, the others are all the same.`,
 		Example: `  rollcall user rm carol dave@example.test`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withUsers(cmd, r, false, func(ctx context.Context, p userPool) error {
-				for _, name := range args {
-					a, err := p.names.AOR(name)
-					if err != nil {
-						return err
-					}
-					if err := p.users.Remove(ctx, a); err != nil {
-						return noSuchUser(err, name)
-					}
-				}
-				return nil
+				return removeUsers(ctx, cmd.OutOrStdout(), p, args)
 			})
 		},
 	}
+}
+
+// removeUsers removes all that it can, says whom, and returns what went wrong.
+func removeUsers(ctx context.Context, out io.Writer, p userPool, names []string) error {
+	var failed []error
+	for _, name := range names {
+		a, err := p.names.AOR(name)
+		if err == nil {
+			err = noSuchUser(p.users.Remove(ctx, a), name)
+		}
+		if err != nil {
+			failed = append(failed, err)
+			if ctx.Err() != nil || errors.Is(err, bus.ErrUnavailable) {
+				break // the others would fail alike
+			}
+			continue
+		}
+		fmt.Fprintf(out, "%s is removed\n", a)
+	}
+	return errors.Join(failed...)
 }
 
 // noSuchUser says it in plain words when that is what err means.

@@ -79,13 +79,7 @@ func checkFile(names directory.Names, format directory.Format, f *os.File) (tota
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return 0, err
 	}
-	for _, err := range names.Read(format, f.Name(), f) {
-		if err != nil {
-			return 0, err
-		}
-		total++
-	}
-	return total, nil
+	return names.Check(format, f.Name(), f)
 }
 
 // showProgress draws a bar on a terminal, and writes a line every five seconds elsewhere.
