@@ -25,7 +25,7 @@ func digest() Group {
 		rule("8760-1", "RFC 8760 §2.1", "MD5, SHA-256 and SHA-512-256.", "registrar.TestAuthenticate | registrar.TestDigestExamples"),
 		rule("8760-2", "RFC 8760 §2.3", "One challenge for each algorithm, in the order of preference that is configured. MD5 alone by default: a second one breaks several phones.", "registrar.TestChallenge | wire.TestPolicies/two algorithms in order"),
 		rule("8898-1", "RFC 8898", "Bearer tokens: challenge with authz_server and scope, invalid_token and insufficient_scope, 403 for another's address-of-record.", "registrar.TestBearer"),
-		rule("8898-2", "RFC 8898, RFC 8725", "A token is checked: algorithm, signature, issuer, audience, times, user.", "bearer.TestAlgorithms | bearer.TestRefused | bearer.TestUser"),
+		rule("8898-2", "RFC 8898, RFC 7519", "A token is checked: algorithm, signature, issuer, audience, times, user.", "bearer.TestAlgorithms | bearer.TestRefused | bearer.TestUser"),
 	}}
 }
 
