@@ -100,6 +100,9 @@ type Log interface {
 	// ttl (whole seconds, at least 1 s; 0 = never). Errors: ErrConflict; ErrUnavailable, and
 	// then the outcome is unknown until Last is read.
 	Append(ctx context.Context, r Record, ttl time.Duration) (Position, error)
+	// AppendThen is Append for one who does not wait: then is called once, with what Append would
+	// have returned, from any goroutine and perhaps before AppendThen returns. It must not block.
+	AppendThen(r Record, ttl time.Duration, then func(Position, error))
 	// Last returns the newest record of one user, or ErrNotFound. It is read from the
 	// store's leader: it sees every acknowledged append.
 	Last(ctx context.Context, group, user string) (Record, error)

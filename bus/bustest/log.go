@@ -20,6 +20,7 @@ func logTests() []contractTest {
 		{"users and groups may have any name", testOddUsers},
 		{"a record vanishes after its ttl", testTTL},
 		{"an Append whose context is over is unknown, not done", testAppendLate},
+		{"AppendThen tells once what Append would have returned", testAppendThen},
 	}
 }
 
@@ -156,6 +157,56 @@ func testAppendLate(s *suite) {
 	cancel()
 	_, err := l.Append(ctx, bus.Record{Group: "g", User: "alice"}, 0)
 	s.mustBe(err, bus.ErrUnavailable)
+}
+
+func testAppendThen(s *suite) {
+	b := s.connect("fe1")
+	type outcome struct {
+		at  bus.Position
+		err error
+	}
+	told := make(chan outcome, 3000)
+	start := func(r bus.Record, ttl time.Duration) {
+		b.Bindings().AppendThen(r, ttl, func(p bus.Position, err error) { told <- outcome{p, err} })
+	}
+	next := func() outcome {
+		select {
+		case o := <-told:
+			return o
+		case <-s.ctx().Done():
+			s.Fatal("AppendThen tells nothing")
+			return outcome{}
+		}
+	}
+	start(bus.Record{Group: "g", User: "alice", Data: []byte("1")}, time.Hour)
+	first := next()
+	s.must(first.err)
+	start(bus.Record{Group: "g", User: "alice", Data: []byte("2")}, 0)
+	s.mustBe(next().err, bus.ErrConflict)
+	if start(bus.Record{Group: "g", User: "alice"}, -time.Second); next().err == nil {
+		s.Error("a negative ttl is taken")
+	}
+	r, err := b.Bindings().Last(s.ctx(), "g", "alice")
+	s.must(err)
+	if r.Position != first.at || string(r.Data) != "1" {
+		s.Errorf("last is %+v, not the record at %d", r, first.at)
+	}
+	const many = 1000
+	for i := range many {
+		start(bus.Record{Group: "g", User: fmt.Sprint("u", i)}, 0)
+	}
+	seen := map[bus.Position]bool{}
+	for range many {
+		o := next()
+		s.must(o.err)
+		seen[o.at] = true
+	}
+	s.must(b.Close())
+	start(bus.Record{Group: "g", User: "eve"}, 0)
+	s.mustBe(next().err, bus.ErrUnavailable)
+	if len(seen) != many || len(told) > 0 {
+		s.Errorf("%d positions for %d records, %d outcomes too many", len(seen), many, len(told))
+	}
 }
 
 func followTests() []contractTest {

@@ -77,6 +77,18 @@ func (l logConn) Append(ctx context.Context, r bus.Record, ttl time.Duration) (b
 	return pos, nil
 }
 
+func (l logConn) AppendThen(r bus.Record, ttl time.Duration, then func(bus.Position, error)) {
+	l.bus.mu.Lock()
+	ended := l.ended
+	if !ended {
+		l.goroutines.Go(func() { then(l.Append(context.Background(), r, ttl)) })
+	}
+	l.bus.mu.Unlock()
+	if ended {
+		then(0, fmt.Errorf("append for %s: %w", r.User, l.unreachable()))
+	}
+}
+
 func (l logConn) Last(ctx context.Context, group, user string) (bus.Record, error) {
 	var r bus.Record
 	err := l.exchange(ctx, func() error {

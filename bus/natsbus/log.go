@@ -18,15 +18,47 @@ func (b *Bus) Bindings() bus.Log { return bindingsLog{b} }
 type bindingsLog struct{ *Bus }
 
 func (l bindingsLog) Append(ctx context.Context, r bus.Record, ttl time.Duration) (bus.Position, error) {
+	msg, err := l.appending(r, ttl)
+	if err != nil {
+		return 0, err
+	}
+	seq, err := l.write(ctx, msg)
+	return appended(r, seq, err)
+}
+
+func (l bindingsLog) AppendThen(r bus.Record, ttl time.Duration, then func(bus.Position, error)) {
+	msg, err := l.appending(r, ttl)
+	if err != nil {
+		then(0, err)
+		return
+	}
+	err = l.store.mux.sendThen(msg, func(answer *nats.Msg) {
+		err := answerError(answer)
+		if err != nil {
+			then(appended(r, 0, storeError(err)))
+			return
+		}
+		seq, err := parseAck(answer.Data)
+		then(appended(r, seq, err))
+	})
+	if err != nil {
+		then(appended(r, 0, storeError(err)))
+	}
+}
+
+func (l bindingsLog) appending(r bus.Record, ttl time.Duration) (*nats.Msg, error) {
 	if r.Group == "" || r.User == "" || ttl < 0 {
-		return 0, fmt.Errorf("append for user %q of group %q with ttl %v: a record needs both names, and a ttl is not negative", r.User, r.Group, ttl)
+		return nil, fmt.Errorf("append for user %q of group %q with ttl %v: a record needs both names, and a ttl is not negative", r.User, r.Group, ttl)
 	}
 	msg := storeMsg(l.names.bindings(r.Group, r.User), r.Data, uint64(r.Position))
 	if ttl > 0 {
 		// Rounded up: a record may live longer than asked, never shorter.
 		msg.Header[headerTTL] = []string{strconv.FormatInt(int64((ttl+time.Second-1)/time.Second), 10)}
 	}
-	seq, err := l.write(ctx, msg)
+	return msg, nil
+}
+
+func appended(r bus.Record, seq uint64, err error) (bus.Position, error) {
 	if err != nil {
 		return 0, fmt.Errorf("append for %s: %w", r.User, err)
 	}

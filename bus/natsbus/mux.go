@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -33,10 +34,20 @@ type mux struct {
 	waiting map[string]*call
 }
 
-// call is one message that waits for its answer.
+// call is one message that waits for its answer, which is nil when the connection was lost.
 type call struct {
 	token  string
-	answer chan *nats.Msg // of size 1; nil when the connection was lost
+	answer chan *nats.Msg // of size 1, for one who waits; or
+	then   func(*nats.Msg)
+	since  time.Time // of a call with then, which counts as lost after storeTimeout
+}
+
+func (c *call) finish(msg *nats.Msg) {
+	if c.then != nil {
+		c.then(msg)
+		return
+	}
+	c.answer <- msg
 }
 
 func newMux(nc *nats.Conn) (*mux, error) {
@@ -58,12 +69,16 @@ func newMux(nc *nats.Conn) (*mux, error) {
 
 func (m *mux) run() {
 	defer close(m.stopped)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
 	for {
 		select {
 		case msg := <-m.answers:
 			if c := m.take(msg.Subject[len(m.prefix):]); c != nil {
-				c.answer <- msg
+				c.finish(msg)
 			}
+		case now := <-tick.C:
+			m.fail(func(c *call) bool { return c.then != nil && now.Sub(c.since) > storeTimeout })
 		case <-m.stop:
 			return
 		}
@@ -79,13 +94,21 @@ func (m *mux) take(token string) *call {
 }
 
 // failAll ends all that waits: the answers of a lost connection don't come.
-func (m *mux) failAll() {
+func (m *mux) failAll() { m.fail(func(*call) bool { return true }) }
+
+func (m *mux) fail(which func(*call) bool) {
+	var lost []*call
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, c := range m.waiting {
-		c.answer <- nil
+	for token, c := range m.waiting {
+		if which(c) {
+			lost = append(lost, c)
+			delete(m.waiting, token)
+		}
 	}
-	clear(m.waiting)
+	m.mu.Unlock()
+	for _, c := range lost {
+		c.finish(nil)
+	}
 }
 
 func (m *mux) close() {
@@ -97,10 +120,19 @@ func (m *mux) close() {
 // send sends msg, whose Reply it sets. Without a connection it fails at once.
 func (m *mux) send(msg *nats.Msg) (*call, error) {
 	c := &call{answer: make(chan *nats.Msg, 1)}
+	return c, m.sendFor(c, msg)
+}
+
+// sendThen is send for one who does not wait. then is called, unless sendThen fails, and must not block.
+func (m *mux) sendThen(msg *nats.Msg, then func(*nats.Msg)) error {
+	return m.sendFor(&call{then: then, since: time.Now()}, msg)
+}
+
+func (m *mux) sendFor(c *call, msg *nats.Msg) error {
 	m.mu.Lock()
 	if len(m.waiting) >= inFlightMax {
 		m.mu.Unlock()
-		return nil, fmt.Errorf("%d messages wait for their answer already: %w", inFlightMax, bus.ErrUnavailable)
+		return fmt.Errorf("%d messages wait for their answer already: %w", inFlightMax, bus.ErrUnavailable)
 	}
 	m.last++
 	c.token = strconv.FormatUint(m.last, 36)
@@ -109,27 +141,33 @@ func (m *mux) send(msg *nats.Msg) (*call, error) {
 
 	msg.Reply = m.prefix + c.token
 	if err := m.nc.PublishMsg(msg); err != nil {
-		m.take(c.token)
-		return nil, unsent(err)
+		if m.take(c.token) != nil {
+			return unsent(err)
+		}
+		// The connection was lost meanwhile, and c has been told.
 	}
-	return c, nil
+	return nil
 }
 
 // wait returns the answer, or errNoResponders, ErrUnavailable, ctx.Err().
 func (m *mux) wait(ctx context.Context, c *call) (*nats.Msg, error) {
 	select {
 	case msg := <-c.answer:
-		switch {
-		case msg == nil:
-			return nil, fmt.Errorf("connection lost while waiting for the answer: %w", bus.ErrUnavailable)
-		case len(msg.Data) == 0 && msg.Header.Get("Status") == "503":
-			return nil, errNoResponders
-		}
-		return msg, nil
+		return msg, answerError(msg)
 	case <-ctx.Done():
 		m.take(c.token)
 		return nil, ctx.Err()
 	}
+}
+
+func answerError(msg *nats.Msg) error {
+	switch {
+	case msg == nil:
+		return fmt.Errorf("connection lost while waiting for the answer: %w", bus.ErrUnavailable)
+	case len(msg.Data) == 0 && msg.Header.Get("Status") == "503":
+		return errNoResponders
+	}
+	return nil
 }
 
 func (m *mux) ask(ctx context.Context, msg *nats.Msg) (*nats.Msg, error) {
