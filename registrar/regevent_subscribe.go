@@ -2,7 +2,6 @@ package registrar
 
 import (
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -187,8 +186,12 @@ func acceptSubscribe(s *Subscription, sub *Subscribe, granted int64) Reply {
 // contact is our side of the dialog: where the watcher has sent to, since that reached us.
 func (s *Subscription) contact() string {
 	c := "<sip:" + s.Flow.Local
-	if s.Flow.Transport != "" {
-		c += ";transport=" + strings.ToLower(s.Flow.Transport)
+	switch s.Flow.Transport {
+	case "":
+	case "wss":
+		c += ";transport=ws" // RFC 7118 §5.2 knows no other
+	default:
+		c += ";transport=" + s.Flow.Transport
 	}
 	return c + ">"
 }

@@ -129,8 +129,8 @@ func (n *notices) rouse() {
 	}
 }
 
-// take returns the watchers to be told now; their boxes are busy from here on.
-func (n *notices) take(now time.Time) []watcher {
+// rested makes those ready who have rested long enough.
+func (n *notices) rested(now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for w, b := range n.boxes {
@@ -138,6 +138,12 @@ func (n *notices) take(now time.Time) []watcher {
 			n.readyLocked(w, b)
 		}
 	}
+}
+
+// take returns the watchers to be told now; their boxes are busy from here on.
+func (n *notices) take() []watcher {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	ready := n.ready
 	n.ready = nil
 	for _, w := range ready {

@@ -39,8 +39,9 @@ func (f *FrontEnd) notify(ctx context.Context) error {
 			return nil
 		case <-f.notices.wake:
 		case <-tick.C:
+			f.notices.rested(time.Now())
 		}
-		for _, w := range f.notices.take(time.Now()) {
+		for _, w := range f.notices.take() {
 			if ctx.Err() != nil {
 				return nil
 			}

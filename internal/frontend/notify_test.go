@@ -19,12 +19,11 @@ func owedNotice(tag string, number uint32, full bool, kinds ...registrar.ChangeK
 // A watcher has one NOTIFY under way and one that waits, which takes in all that happens.
 func TestNoticesGather(t *testing.T) {
 	n, own, w := newNotices(), newHotCopy("g"), watcher{"sip:a@h", "t"}
-	now := time.Unix(1000, 0)
 	n.put(own, w.user, []registrar.Notice{owedNotice("t", 1, false, registrar.Created)})
 	if !n.waiting(w.user, registrar.Subscription{Tag: "t", Notified: 1}) || n.waiting(w.user, registrar.Subscription{Tag: "t", Notified: 2}) {
 		t.Error("what waits is not known by its number")
 	}
-	if got := n.take(now); len(got) != 1 || got[0] != w {
+	if got := n.take(); len(got) != 1 || got[0] != w {
 		t.Fatal(got)
 	}
 	first, _ := n.claim(w)
@@ -33,7 +32,7 @@ func TestNoticesGather(t *testing.T) {
 	}
 	n.put(own, w.user, []registrar.Notice{owedNotice("t", 2, false, registrar.Refreshed)})
 	n.put(own, w.user, []registrar.Notice{owedNotice("t", 2, false, registrar.Refreshed, registrar.Unregistered)})
-	if got := n.take(now); len(got) != 0 {
+	if got := n.take(); len(got) != 0 {
 		t.Error("two at once:", got)
 	}
 	second, ok := n.claim(w)
@@ -50,18 +49,22 @@ func TestNoticesGather(t *testing.T) {
 func TestNoticesRest(t *testing.T) {
 	n, own, w := newNotices(), newHotCopy("g"), watcher{"sip:a@h", "t"}
 	now := time.Unix(1000, 0)
+	take := func(at time.Time) []watcher {
+		n.rested(at)
+		return n.take()
+	}
 	busyAgain := func(number uint32) {
 		t.Helper()
 		n.put(own, w.user, []registrar.Notice{owedNotice("t", number, false, registrar.Refreshed)})
-		n.take(now)
+		n.take()
 		n.claim(w)
 		n.rest(w, now.Add(time.Minute))
 	}
 	busyAgain(1)
-	if got := n.take(now.Add(59 * time.Second)); len(got) != 0 {
+	if got := take(now.Add(59 * time.Second)); len(got) != 0 {
 		t.Error("told while he rests")
 	}
-	if got := n.take(now.Add(time.Minute)); len(got) != 1 {
+	if got := take(now.Add(time.Minute)); len(got) != 1 {
 		t.Fatal("never told again")
 	}
 	if _, toMake := n.look(w); !toMake {
@@ -69,11 +72,11 @@ func TestNoticesRest(t *testing.T) {
 	}
 	n.rest(w, now.Add(time.Minute))
 	n.put(own, w.user, []registrar.Notice{owedNotice("t", 2, false, registrar.Unregistered)})
-	if len(n.take(now)) != 0 {
+	if len(take(now)) != 0 {
 		t.Error("a change wakes a watcher who does not answer")
 	}
 	n.put(own, w.user, []registrar.Notice{owedNotice("t", 2, true)})
-	if len(n.take(now)) != 1 {
+	if len(take(now)) != 1 {
 		t.Fatal("a SUBSCRIBE does not wake him")
 	}
 	if got, ok := n.claim(w); !ok || !got.Full || got.Changes != nil {
@@ -92,7 +95,7 @@ func TestNoticesAfterAnotherPrimary(t *testing.T) {
 	n, own, w := newNotices(), newHotCopy("g"), watcher{"sip:a@h", "t"}
 	n.put(own, w.user, []registrar.Notice{owedNotice("t", 2, false, registrar.Created)})
 	n.put(own, w.user, []registrar.Notice{owedNotice("t", 4, false, registrar.Refreshed)})
-	n.take(time.Unix(0, 0))
+	n.take()
 	if got, _ := n.claim(w); !got.Full || got.Subscription.Notified != 4 {
 		t.Errorf("%+v", got)
 	}
