@@ -4,7 +4,9 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"rollcall/internal/control"
@@ -226,14 +228,20 @@ func (c Config) Settings(asked func(path string) bool) control.Settings {
 	return s
 }
 
-// Validate says what is wrong, by the key's path.
+// Validate says what is wrong, by the key's path: one error, or one of each section, joined.
 func (c Config) Validate() error {
-	for _, check := range []func() error{c.validatePool, c.validateUp, c.validateRegistrar, c.validateBearer, c.validateSIP, c.validateLiveness, c.validateBus} {
-		if err := check(); err != nil {
-			return err
-		}
+	errs := []error{c.validatePool()}
+	if errs[0] == nil {
+		errs = append(errs, c.validateBearer()) // which needs a domain
 	}
-	return nil
+	for _, check := range []func() error{c.validateUp, c.validateRegistrar, c.validateSIP, c.validateLiveness, c.validateBus} {
+		errs = append(errs, check())
+	}
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
 }
 
 func (c Config) validatePool() error {

@@ -70,11 +70,17 @@ func TestErrors(t *testing.T) {
 		{"pool:\n  groups: 3\n\nliveliness:\n  down_after: 2s\n", `f.yaml:4: unknown key "liveliness": did you mean "liveness"?`},
 		{"pool:\n  groups: 3\nxyzzyquux: 1\n", `f.yaml:3: unknown key "xyzzyquux"`},
 		{"registrar:\n  grants:\n    - {transport: udp, agent: x, max: 1m}\n", `f.yaml:3: unknown key "agent"`},
-		{"pool:\n  groups: many\n", "f.yaml:2: "},
+		{"pool:\n  groups: many\n", `f.yaml:2: pool.groups: "many"; expected is a whole number`},
 		{"pool:\n  groups: 3\n  groups: 4\n", "f.yaml:3: "},
 		{"pool: [\n", "f.yaml:1: "},
-		{"up:\n  restart_after: 5\n", "f.yaml:2: "},
-		{"up:\n  restart_after: 5 seconds\n", "f.yaml: time: unknown unit"},
+		{"up:\n  restart_after: 5\n", `f.yaml:2: up.restart_after: "5"; expected is a duration`},
+		{"pool: 5\n", `f.yaml:1: pool: "5"; expected is keys with values`},
+		{"pool:\n  domains:\n    a: b\n", "f.yaml:3: pool.domains: keys with values; expected is a list"},
+		{"pool:\n  realm: [a]\n", "f.yaml:2: pool.realm: a list; expected is a word"},
+		{"registrar:\n  gruu: maybe\n", `f.yaml:2: registrar.gruu: "maybe"; expected is true or false`},
+		{"registrar:\n  grants:\n    - max: long\n", `f.yaml:3: registrar.grants.max: "long"; expected is a duration`},
+		{"- pool\n", "f.yaml:1: the file: a list; expected is keys"},
+		{"up:\n  restart_after: 5 seconds\n", `f.yaml:2: up.restart_after: "5 seconds"; expected is a duration with its unit, such as 5s`},
 		{"pool:\n  groups: 0\n", "f.yaml: pool: 0 routing groups: a pool has 1 to 10000"},
 		{"pool:\n  auth: basic\n", `f.yaml: pool: auth "basic": choose digest or off`},
 		{"pool:\n  domains: [Example.Test]\n", `f.yaml: pool: domain "Example.Test": give a host name in lower case`},
@@ -107,6 +113,32 @@ func TestErrors(t *testing.T) {
 		_, err := parse("f.yaml", []byte(c.in))
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q:\n got %v\nwant %s…", c.in, err, c.want)
+		}
+	}
+}
+
+// Several faults are told at once, a line each.
+func TestSeveralErrors(t *testing.T) {
+	for in, want := range map[string][]string{
+		"pool:\n  group: 3\n  expect: all\nup:\n  frontends: x\n":          {`f.yaml:2: unknown key "group"`, `f.yaml:3: pool.expect: "all"`, `f.yaml:5: up.frontends: "x"`},
+		"pool:\n  auth: basic\nup:\n  frontends: 0\nlog:\n  level: loud\n": {"f.yaml: pool: auth", "f.yaml: up.frontends: 0", "f.yaml: log.level"},
+		"pool:\n  domains: []\nbearer:\n  offer: only\n":                   {"f.yaml: pool: no domain"}, // a default of the one is needed for the other
+		"nonsense:\nother_nonsense: 1\n":                                   {`f.yaml:1: unknown key "nonsense"`, `f.yaml:2: unknown key "other_nonsense"`},
+	} {
+		_, err := parse("f.yaml", []byte(in))
+		if err == nil {
+			t.Errorf("%q passed", in)
+			continue
+		}
+		lines := strings.Split(err.Error(), "\n")
+		if len(lines) != len(want) {
+			t.Errorf("%q: %d lines:\n%v", in, len(lines), err)
+			continue
+		}
+		for i, w := range want {
+			if !strings.HasPrefix(lines[i], w) {
+				t.Errorf("%q: %s, want %s…", in, lines[i], w)
+			}
 		}
 	}
 }

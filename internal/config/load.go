@@ -16,7 +16,8 @@ import (
 // maxFile bounds a configuration file, in bytes.
 const maxFile = 1 << 20
 
-// Load reads a file over Default. Its errors are one line: file, line, what, and how to mend it.
+// Load reads a file over Default. Its errors are one line each: file, line, what, and how to mend
+// it. There are several, joined, when several things are wrong.
 func Load(name string) (Config, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -36,6 +37,9 @@ func Load(name string) (Config, error) {
 func parse(name string, data []byte) (Config, error) {
 	c := Default()
 	if err := yaml.NewDecoder(bytes.NewReader(data), yaml.Strict()).Decode(&c); err != nil && !errors.Is(err, io.EOF) {
+		if all := faults(name, data); len(all) > 0 {
+			return Config{}, errors.Join(all...)
+		}
 		return Config{}, explain(name, err)
 	}
 	var tree map[string]any
@@ -46,9 +50,22 @@ func parse(name string, data []byte) (Config, error) {
 	c.given = map[string]bool{}
 	collect(c.given, "", tree)
 	if err := c.Validate(); err != nil {
-		return Config{}, fmt.Errorf("%s: %w", name, err)
+		return Config{}, inFile(name, err)
 	}
 	return c, nil
+}
+
+// inFile puts the file's name before each of the errors that Validate has joined.
+func inFile(name string, err error) error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	var all []error
+	for _, one := range joined.Unwrap() {
+		all = append(all, fmt.Errorf("%s: %w", name, one))
+	}
+	return errors.Join(all...)
 }
 
 // restore gives back its default to whatever has a key without a value: the YAML library
@@ -85,15 +102,6 @@ func collect(given map[string]bool, prefix string, tree map[string]any) {
 
 // explain puts an error of the YAML library into one line.
 func explain(name string, err error) error {
-	var unknown *yaml.UnknownFieldError
-	if errors.As(err, &unknown) {
-		key := unknown.Token.Value
-		line := fmt.Sprintf("%s:%d: unknown key %q", name, unknown.Token.Position.Line, key)
-		if near := nearest(key, keys(reflect.TypeFor[Config]())); near != "" {
-			line += fmt.Sprintf(": did you mean %q?", near)
-		}
-		return errors.New(line)
-	}
 	var located yaml.Error
 	if errors.As(err, &located) && located.GetToken() != nil {
 		return fmt.Errorf("%s:%d: %s", name, located.GetToken().Position.Line, located.GetMessage())
