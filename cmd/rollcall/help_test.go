@@ -121,14 +121,18 @@ func TestExitCodes(t *testing.T) {
 		{"status --jsno", exitUsage, "unknown flag: --jsno: see 'rollcall status --help'"},
 		{"status extra", exitUsage, `unknown command "extra" for "rollcall status"`},
 		{"explain", exitUsage, "accepts 1 arg(s), received 0: see 'rollcall explain --help'"},
-		{"up --frontends three", exitUsage, "invalid argument"},
+		{"up --frontends three", exitUsage, `--frontends "three": expected is a whole number: see 'rollcall up --help'`},
 		{"up --frontends 0", exitUsage, "up.frontends: 0; one machine runs 1 to 64"},
 		{"up --auth basic", exitUsage, `pool: auth "basic": choose digest or off`},
 		{"up --direct 302", exitUsage, `pool: direct "302": choose relay or redirect`},
-		{"up --restart-after soon", exitUsage, "invalid argument"},
+		{"up --restart-after soon", exitUsage, `--restart-after "soon": expected is a duration with its unit, such as 5s`},
+		{"status --json=maybe", exitUsage, `--json "maybe": expected is true or false`},
+		{"bus --port x", exitUsage, `--port "x": expected is a whole number`},
 		{"up --config " + bad, exitFailed, bad + `:2: unknown key "domain": did you mean "domains"?`},
 		{"up --config /nonexistent.yaml", exitFailed, "/nonexistent.yaml"},
-		{"up --sip 127.0.0.1:65530 --data " + none, exitFailed, "SIP address 127.0.0.1:65530: choose a port"},
+		{"up --sip 127.0.0.1:99999", exitUsage, `port "99999" is not a number up to 65535`},
+		{"up --sip 127.0.0.1:0", exitUsage, "SIP address 127.0.0.1:0: choose a port"},
+		{"up --sip 127.0.0.1:65530 --data " + none, exitUsage, "SIP address 127.0.0.1:65530: choose a port"},
 		{"up --sip 192.0.2.1:5060 --data " + none, exitFailed, "192.0.2.1:5060 is no address of this machine"},
 		{"frontend", exitUsage, "a Front End needs --name"},
 		{"frontend --name fe1", exitUsage, "a Front End needs --nats"},
@@ -149,6 +153,23 @@ func TestExitCodes(t *testing.T) {
 		if code != c.code || out != "" || !strings.HasPrefix(errs, "rollcall: ") || !strings.Contains(errs, c.want) || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%s:\n exit %d, want %d\n err %q, want …%s…\n out %q", c.args, code, c.code, errs, c.want, out)
 		}
+	}
+}
+
+// Several errors are a line each.
+func TestSeveralErrors(t *testing.T) {
+	bad := filepath.Join(t.TempDir(), "bad.yaml")
+	if err := os.WriteFile(bad, []byte("pool:\n  domain: x\nup:\n  frontends: x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, errs := call(t, "", "up", "--config", bad)
+	want := "rollcall: " + bad + ":2: unknown key \"domain\": did you mean \"domains\"?\nrollcall: " + bad + ":4: up.frontends: \"x\"; expected is a whole number\n"
+	if code != exitFailed || errs != want {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	code, _, errs = call(t, "", "up", "--frontends", "0", "--auth", "basic")
+	if code != exitUsage || strings.Count(errs, "\nrollcall: ") != 1 || !strings.Contains(errs, "up.frontends: 0") {
+		t.Errorf("exit %d: %s", code, errs)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"rollcall/loadtest/cli"
@@ -107,7 +108,7 @@ Start with 'rollcall up': a whole pool on this machine, with two users.`,
 	root.SetOut(con.out)
 	root.SetErr(con.err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w: see '%s --help'", err, cmd.CommandPath())}
+		return usageError{fmt.Errorf("%w: see '%s --help'", flagError(err), cmd.CommandPath())}
 	})
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddGroup(&cobra.Group{ID: "run", Title: "Run a pool:"}, &cobra.Group{ID: "look", Title: "Look at it:"},
@@ -119,6 +120,24 @@ Start with 'rollcall up': a whole pool on this machine, with two users.`,
 	root.SetHelpCommandGroupID("look")
 	wrapArgs(root)
 	return root
+}
+
+// flagError says in words what a flag takes, where the library tells which of Go's functions failed.
+func flagError(err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	f := invalid.GetFlag()
+	expected := map[string]string{
+		"int": "a whole number", "int32": "a whole number", "int64": "a whole number",
+		"uint": "a whole number that is not negative", "uint16": "a whole number up to 65535", "uint32": "a whole number that is not negative", "uint64": "a whole number that is not negative",
+		"float64": "a number", "bool": "true or false", "duration": "a duration with its unit, such as 5s or 100ms",
+	}[f.Value.Type()]
+	if expected == "" {
+		return fmt.Errorf("--%s %q: %w", f.Name, invalid.GetValue(), errors.Unwrap(invalid))
+	}
+	return fmt.Errorf("--%s %q: expected is %s", f.Name, invalid.GetValue(), expected)
 }
 
 // wrapArgs makes a wrong number of arguments a usage error, for all commands.

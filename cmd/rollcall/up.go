@@ -57,6 +57,9 @@ func runUp(cmd *cobra.Command, k *knobs) error {
 	if err != nil {
 		return err
 	}
+	if _, err := supervisor.AddressesOf(c.Up.SIP, c.Up.Frontends); err != nil {
+		return usageError{err}
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find the program itself: %w", err)

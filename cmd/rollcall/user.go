@@ -272,7 +272,8 @@ func userRemoveCommand(r *reach) *cobra.Command {
 		Use:   "rm USER...",
 		Short: "Remove users",
 		Long: `Removes users. What they have registered is taken away at once, and their
-connections close. When one of several can't be removed, the others are all the same.`,
+connections close. When one of several can't be removed, the others are all the
+same.`,
 		Example: `  rollcall user rm carol dave@example.test`,
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
