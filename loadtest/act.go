@@ -33,12 +33,6 @@ func (r *run) act(ctx context.Context, e scenario.Event) {
 		if err = r.begin(ctx, phase, e.String()); err == nil {
 			err = r.crew.same(ctx, request{Op: "cut", Cut: e.Share})
 		}
-	case "drain":
-		err = r.begin(ctx, phase, e.String())
-		r.background(func() error {
-			_, err := r.pool.client(ctx, "drain", e.Arg)
-			return err
-		})
 	default:
 		err = r.signal(ctx, e, phase)
 	}
@@ -71,7 +65,7 @@ func (r *run) signal(ctx context.Context, e scenario.Event, phase string) error 
 	if len(hit) == 0 {
 		return fmt.Errorf("no Front End %q is running; rollcall status shows them", e.Arg)
 	}
-	sig := map[string]syscall.Signal{"kill": syscall.SIGKILL, "stop": syscall.SIGTERM, "restart": syscall.SIGTERM,
+	sig := map[string]syscall.Signal{"kill": syscall.SIGKILL, "stop": syscall.SIGTERM, "restart": syscall.SIGTERM, "drain": syscall.SIGTERM,
 		"pause": syscall.SIGSTOP, "resume": syscall.SIGCONT}[e.Verb]
 	if err := r.begin(ctx, phase, e.String()); err != nil {
 		return err

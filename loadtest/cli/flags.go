@@ -84,7 +84,7 @@ func (f *flags) register(s *pflag.FlagSet) {
 		{"pause", "SIGSTOP it, as fe2@5s, or for a time, as fe2@5s+3s"},
 		{"resume", "SIGCONT it"},
 		{"restart", "SIGTERM it; the pool starts it again"},
-		{"drain", "rollcall drain it"},
+		{"drain", "drain it by SIGTERM: its groups move away, then it ends; UDP clients count no gap"},
 		{"exec", "any command line, as 'systemctl stop kamailio'@5s"},
 		{"cut", "cut a share of the connections at the client's side, as 50%@5s"},
 	} {

@@ -20,7 +20,7 @@ type Event struct {
 	Pause   string `yaml:"pause" json:"pause,omitempty"`     // SIGSTOP, for so long as For says
 	Resume  string `yaml:"resume" json:"resume,omitempty"`   // SIGCONT
 	Restart string `yaml:"restart" json:"restart,omitempty"` // SIGTERM, and the pool starts it again
-	Drain   string `yaml:"drain" json:"drain,omitempty"`     // rollcall drain
+	Drain   string `yaml:"drain" json:"drain,omitempty"`     // SIGTERM, which drains it; unlike stop, no UDP client counts a gap
 	Exec    string `yaml:"exec" json:"exec,omitempty"`       // any command line, run by sh
 	Cut     string `yaml:"cut" json:"cut,omitempty"`         // a share of the clients' connections: "50%"
 
