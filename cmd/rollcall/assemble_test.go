@@ -30,7 +30,7 @@ func TestAssemble(t *testing.T) {
 	file := filepath.Join(dir, "rollcall.yaml")
 	for name, text := range map[string]string{
 		keys: `{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}`, // RFC 8037 appendix A.2
-		file: "registrar: {gruu: false, flow_grace: 2s, third_party: [{user: gw, for: 'sip:.*@example[.]test'}]}\n" +
+		file: "registrar: {gruu: false, flow_grace: 2s, watchers: [ops], third_party: [{user: gw, for: 'sip:.*@example[.]test'}]}\n" +
 			"bearer: {offer: first, jwks_file: " + keys + ", issuer: i, audience: a, authz_server: 'https://x', scope: sip}\n",
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
@@ -43,6 +43,9 @@ func TestAssemble(t *testing.T) {
 	}
 	if cfg, err = assemble(c, s, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
+	}
+	if len(cfg.Watchers) != 1 || cfg.Watchers[0] != "sip:ops@example.test" {
+		t.Errorf("watchers: %v", cfg.Watchers)
 	}
 	a := cfg.Auth
 	if cfg.Policy.GRUU != nil || cfg.FlowGrace != 2*time.Second || slices.Contains(cfg.SIP.Supported, "gruu") || !a.MayRegister("sip:gw@example.test", "sip:x@example.test") ||

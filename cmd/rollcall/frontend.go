@@ -36,6 +36,10 @@ func frontendCommand() *cobra.Command {
 groups, and answers the SIP clients that come to it. 'rollcall up' starts these
 itself; by hand, or as a service, they make a pool over several machines.
 
+What the whole pool agrees on (domains, auth, direct, ...) is stored on the bus,
+and read only when a Front End starts: after a change, start them all again, one
+by one.
+
 SIGTERM or Ctrl-C stops it as planned: its groups are promoted elsewhere first.
 A second one stops it at once.`,
 		Example: `  rollcall frontend --name fe1 --nats nats://10.0.0.1:4222,nats://10.0.0.2:4222 \
@@ -154,10 +158,14 @@ func assemble(c config.Config, s control.Settings, log *slog.Logger) (frontend.C
 		directing.Agents = append(directing.Agents, agent)
 	}
 	listen, hosts := listeners(c.Frontend)
+	watchers, err := c.Registrar.Watching(s.Domains[0])
+	if err != nil {
+		return frontend.Config{}, err
+	}
 	return frontend.Config{
 		Name: routing.FrontEnd(c.Frontend.Name), Boot: rand.Text()[:12], Pid: os.Getpid(), Zone: c.Frontend.Zone,
 		Domains: s.Domains, Aliases: hosts, Authenticate: s.Auth == control.AuthDigest, Auth: auth,
-		Policy: policy, FlowGrace: c.Registrar.FlowGrace, Listen: listen,
+		Watchers: watchers, Policy: policy, FlowGrace: c.Registrar.FlowGrace, Listen: listen,
 		SIP:    sipfront.Config{Version: "Rollcall", Supported: supported(c), MaxInFlight: c.SIP.MaxInFlight, MaxConns: c.SIP.MaxConnections},
 		Health: c.Frontend.Health, Directing: directing, ServiceRoute: c.SIP.ServiceRoute, HoldMax: c.SIP.HoldMax,
 		Groups: s.Groups, Expect: s.Expect, Rules: c.Liveness.Rules(), DrainTimeout: c.SIP.DrainTimeout,

@@ -82,6 +82,7 @@ type Registrar struct {
 	ShowReceived       bool          `yaml:"show_received"`
 	FlowGrace          time.Duration `yaml:"flow_grace"` // a binding is kept this long after its connection closed
 	ThirdParty         []ThirdParty  `yaml:"third_party"`
+	Watchers           []string      `yaml:"watchers"`
 }
 
 // ThirdParty lets one user register others.

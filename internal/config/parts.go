@@ -54,8 +54,22 @@ func (r Registrar) MayRegister(domain string) func(user, aor registrar.AOR) bool
 // whole makes a pattern match whole strings only.
 func whole(pattern string) string { return "^(?:" + pattern + ")$" }
 
-func (t ThirdParty) user(domain string) (registrar.AOR, error) {
-	name := strings.TrimPrefix(t.User, "sip:")
+func (t ThirdParty) user(domain string) (registrar.AOR, error) { return userOf(t.User, domain) }
+
+// Watching returns who may subscribe to everyone's registrations. domain is that of users without one.
+func (r Registrar) Watching(domain string) (watchers []registrar.AOR, err error) {
+	for _, w := range r.Watchers {
+		user, err := userOf(w, domain)
+		if err != nil {
+			return nil, err
+		}
+		watchers = append(watchers, user)
+	}
+	return watchers, nil
+}
+
+func userOf(name, domain string) (registrar.AOR, error) {
+	name = strings.TrimPrefix(name, "sip:")
 	if at := strings.LastIndexByte(name, '@'); at >= 0 {
 		name, domain = name[:at], name[at+1:]
 	}

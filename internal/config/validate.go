@@ -85,6 +85,9 @@ func (c Config) validateRegistrar() error {
 			return fmt.Errorf("registrar.third_party: number %d: for: give a regular expression of AORs, such as sip:.*@example[.]test", i+1)
 		}
 	}
+	if _, err := r.Watching("example.test"); err != nil {
+		return fmt.Errorf("registrar.watchers: %w", err)
+	}
 	for i, g := range r.Grants {
 		if _, err := regexp.Compile(g.UserAgent); err != nil {
 			return fmt.Errorf("registrar.grants: number %d: user_agent: %w", i+1, err)
