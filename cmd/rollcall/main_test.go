@@ -461,3 +461,48 @@ func TestWatch(t *testing.T) {
 		}
 	}
 }
+
+// watch outlives its pool: it says that it has stopped, and that it is back, and goes on.
+func TestWatchOverARestart(t *testing.T) {
+	data, sip := t.TempDir(), freeAddress(t, 3)
+	u := startUp(t, data, sip, "--auth", "off")
+	u.awaitAllUp(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var out, errs lockedBuffer
+	done := make(chan int)
+	go func() {
+		done <- run(ctx, []string{"watch", "--type", "registration", "--data", data}, console{in: strings.NewReader(""), out: &out, err: &errs})
+	}()
+	awaitEvent := func(prefix string) {
+		t.Helper()
+		for i := 0; !strings.Contains(out.String(), "sip:"+prefix); i++ {
+			if i > 50 {
+				t.Fatalf("no event seen; %s", errs.String())
+			}
+			register(t, sip, fmt.Sprintf("%s%d", prefix, i))
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	awaitNote := func(note string) {
+		t.Helper()
+		for end := time.Now().Add(40 * time.Second); strings.Count(errs.String(), note) != 1; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%q is not said once: %s", note, errs.String())
+			}
+		}
+	}
+	awaitEvent("before")
+	if err := u.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = u.cmd.Wait()
+	awaitNote("the pool has stopped; waiting for it")
+	startUp(t, data, sip, "--auth", "off").awaitAllUp(t)
+	awaitNote("the pool is back")
+	awaitEvent("after")
+	cancel()
+	if code := <-done; code != exitFine {
+		t.Errorf("exit %d: %s", code, errs.String())
+	}
+}

@@ -41,15 +41,20 @@ func addBusFlags(cmd *cobra.Command, via *config.Bus) {
 	f.IntVar(&via.Replicas, "replicas", via.Replicas, "servers that store each record: 1, 3 or 5")
 }
 
+// find says how to reach the pool's bus.
+func (r *reach) find(ctx context.Context) (supervisor.Link, error) {
+	if r.via.URL != "" {
+		return supervisor.Link{URL: r.via.URL, Via: r.via}, nil
+	}
+	pool, err := supervisor.FindPool(ctx, r.data)
+	return pool.Link, err
+}
+
 // open connects to the pool's bus.
 func (r *reach) open(ctx context.Context) (bus.Bus, error) {
-	link := supervisor.Link{URL: r.via.URL, Via: r.via}
-	if r.via.URL == "" {
-		pool, err := supervisor.FindPool(ctx, r.data)
-		if err != nil {
-			return nil, err
-		}
-		link = pool.Link
+	link, err := r.find(ctx)
+	if err != nil {
+		return nil, err
 	}
 	return link.Open(ctx, "rollcall", slog.New(slog.DiscardHandler))
 }

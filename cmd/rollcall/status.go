@@ -2,10 +2,7 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
-	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -95,75 +92,6 @@ stored on the bus is shown, and the answer says so.`,
 	r.addTo(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs")
 	return cmd
-}
-
-func watchCommand() *cobra.Command {
-	var r reach
-	var asJSON bool
-	var types []string
-	known := []string{control.EventPlacement, control.EventFrontEnd, control.EventRegistration, control.EventFlow}
-	cmd := &cobra.Command{
-		Use:     "watch",
-		GroupID: "look",
-		Short:   "Show placement changes and registrations as they happen",
-		Long: `Prints a line for each event of the pool until Ctrl-C: placement (decided, seen,
-ready), frontend (a state has changed), registration, flow. With --json, one
-object a line; each has type, time and frontend, and epoch where it applies.
-
-A watcher that is too slow misses events; it never slows the pool.`,
-		Example: `  rollcall watch
-  rollcall watch --type placement --type frontend
-  rollcall watch --json | jq -c 'select(.type == "registration")'`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			wanted := map[string]bool{}
-			for _, t := range types {
-				if !strings.Contains(" "+strings.Join(known, " ")+" ", " "+t+" ") {
-					return usageError{fmt.Errorf("--type %s: choose %s", t, strings.Join(known, ", "))}
-				}
-				wanted[t] = true
-			}
-			return runWatch(cmd, r, asJSON, func(e control.Event) bool { return len(wanted) == 0 || wanted[e.Type] })
-		},
-	}
-	r.addTo(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "for programs: one object a line")
-	cmd.Flags().StringArrayVar(&types, "type", nil, "only this `type` of event (repeatable): "+strings.Join(known, ", "))
-	return cmd
-}
-
-func runWatch(cmd *cobra.Command, r reach, asJSON bool, wanted func(control.Event) bool) error {
-	ctx, stop := interruptible(cmd)
-	defer stop()
-	b, err := r.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer b.Close()
-	out := cmd.OutOrStdout()
-	var broken error
-	var once sync.Once
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false)
-	err = control.Watch(ctx, b, func(e control.Event) {
-		var err error
-		switch {
-		case !wanted(e):
-		case asJSON:
-			err = encoder.Encode(e)
-		default:
-			_, err = fmt.Fprintln(out, control.RenderEvent(e))
-		}
-		if err != nil { // nobody reads any more
-			once.Do(func() { broken = err; stop() })
-		}
-	})
-	if err != nil {
-		return err
-	}
-	<-ctx.Done()
-	b.Close() // its goroutine writes no more after this
-	return broken
 }
 
 func printJSON(w io.Writer, v any) error {
