@@ -195,10 +195,6 @@ func (f *FrontEnd) serve(ctx context.Context, in *sipfront.Inbound, user directo
 		return f.serveSubscribe(ctx, in, own)
 	}
 	req := &in.Request
-	policy := f.cfg.Policy
-	if user.MaxContacts > 0 {
-		policy.MaxContacts = user.MaxContacts
-	}
 	if f.turns.taken(req.AOR) { // who doesn't know the password is not to stand in the user's way
 		if reply, ok := f.authenticate(f.current(own, req.AOR), req, time.Now()); !ok {
 			return answered{response: in.Render(reply)}, true
@@ -215,7 +211,17 @@ func (f *FrontEnd) serve(ctx context.Context, in *sipfront.Inbound, user directo
 	case <-ctx.Done():
 		return answered{response: in.Render(f.unavailable())}, true
 	}
-	d, err := f.change(ctx, own, req.AOR, func(cur registrar.Set, now time.Time) registrar.Decision {
+	d, err := f.change(ctx, own, req.AOR, f.deciding(req, user))
+	return f.served(ctx, in, own, d, err)
+}
+
+// deciding is the decision on a REGISTER of a user.
+func (f *FrontEnd) deciding(req *registrar.Request, user directory.User) func(registrar.Set, time.Time) registrar.Decision {
+	policy := f.cfg.Policy
+	if user.MaxContacts > 0 {
+		policy.MaxContacts = user.MaxContacts
+	}
+	return func(cur registrar.Set, now time.Time) registrar.Decision {
 		if !f.isIn(req.AOR, user.Group) { // removed meanwhile: see dismissOne, which awaits the turn
 			return registrar.Decision{Reply: f.stranger(req)}
 		}
@@ -223,7 +229,12 @@ func (f *FrontEnd) serve(ctx context.Context, in *sipfront.Inbound, user directo
 			return registrar.Decision{Reply: reply}
 		}
 		return registrar.Decide(cur, req, now, policy)
-	})
+	}
+}
+
+// served is the answer to a REGISTER that was decided and stored, or could not be. False: the group moved meanwhile.
+func (f *FrontEnd) served(ctx context.Context, in *sipfront.Inbound, own *hotCopy, d registrar.Decision, err error) (answered, bool) {
+	req := &in.Request
 	if errors.Is(err, errMoved) {
 		return answered{}, false
 	}
@@ -296,34 +307,63 @@ const storeRetry = 50 * time.Millisecond
 func (f *FrontEnd) change(ctx context.Context, own *hotCopy, user registrar.AOR,
 	decide func(registrar.Set, time.Time) registrar.Decision) (registrar.Decision, error) {
 	for {
-		now := time.Now()
-		data, position := own.get(user)
-		cur, err := f.decode(user, data)
-		if err != nil {
-			return registrar.Decision{}, err
+		p, err := f.propose(own, user, decide)
+		if err != nil || !p.Write {
+			return p.Decision, err
 		}
-		d := decide(cur, now)
-		if !d.Write {
-			return d, nil
-		}
-		owed := d.Owed(cur, func(s registrar.Subscription) bool { return f.notices.waiting(user, s) })
-		next, err := registrar.EncodeSet(d.Next)
-		if err != nil {
-			return registrar.Decision{}, fmt.Errorf("encode the bindings: %w", err)
-		}
-		r := bus.Record{Group: string(own.group), User: string(user), Position: position, Data: next}
-		r.Position, err = f.bus.Bindings().Append(ctx, r, recordTTL(d.Next, now, f.cfg.Policy.Grace))
-		if err == nil {
-			f.notices.put(own, user, owed)
-			return d, f.stored(own, r, cur, d)
-		}
-		if stored, err := f.reread(ctx, own, r, err); err != nil {
-			return registrar.Decision{}, err
-		} else if stored {
-			f.notices.put(own, user, owed)
-			return d, f.stored(own, r, cur, d)
+		at, err := f.bus.Bindings().Append(ctx, p.record, p.ttl)
+		if done, err := f.settle(ctx, own, p, at, err); done || err != nil {
+			return p.Decision, err
 		}
 	}
+}
+
+// proposal is a decision that is to be stored.
+type proposal struct {
+	registrar.Decision
+	cur    registrar.Set // on which it was decided
+	owed   []registrar.Notice
+	record bus.Record
+	ttl    time.Duration
+}
+
+// propose decides on a user's current set. The caller has the user's turn.
+func (f *FrontEnd) propose(own *hotCopy, user registrar.AOR, decide func(registrar.Set, time.Time) registrar.Decision) (proposal, error) {
+	now := time.Now()
+	data, position := own.get(user)
+	cur, err := f.decode(user, data)
+	if err != nil {
+		return proposal{}, err
+	}
+	d := decide(cur, now)
+	if !d.Write {
+		return proposal{Decision: d}, nil
+	}
+	owed := d.Owed(cur, func(s registrar.Subscription) bool { return f.notices.waiting(user, s) }) // numbers them in d
+	next, err := registrar.EncodeSet(d.Next)
+	if err != nil {
+		return proposal{}, fmt.Errorf("encode the bindings: %w", err)
+	}
+	return proposal{
+		Decision: d, cur: cur, owed: owed,
+		record: bus.Record{Group: string(own.group), User: string(user), Position: position, Data: next},
+		ttl:    recordTTL(d.Next, now, f.cfg.Policy.Grace),
+	}, nil
+}
+
+// settle takes a proposal over that was stored at a position, or finds out what became of it.
+// False: it was not stored, and the copy is up to date for another one.
+func (f *FrontEnd) settle(ctx context.Context, own *hotCopy, p proposal, at bus.Position, err error) (bool, error) {
+	r := p.record
+	if err == nil {
+		r.Position = at
+	} else if stored, err := f.reread(ctx, own, r, err); err != nil || !stored {
+		return false, err
+	} else {
+		_, r.Position = own.get(registrar.AOR(r.User))
+	}
+	f.notices.put(own, registrar.AOR(r.User), p.owed)
+	return true, f.stored(own, r, p.cur, p.Decision)
 }
 
 func (f *FrontEnd) stored(own *hotCopy, r bus.Record, cur registrar.Set, d registrar.Decision) error {

@@ -49,6 +49,19 @@ func (t *turns) of(user registrar.AOR) *turnShard {
 	return &t.shards[maphash.String(t.seed, string(user))%uint64(len(t.shards))]
 }
 
+// try takes the user's turn if nobody has or awaits it. It returns the function that ends the turn.
+func (t *turns) try(user registrar.AOR) (end func(), ok bool) {
+	s := t.of(user)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.users[user] != nil {
+		return nil, false
+	}
+	u := &turn{token: make(chan struct{}, 1), want: 1}
+	s.users[user] = u
+	return func() { s.leave(user, u, true) }, true
+}
+
 // take waits for the user's turn. It returns the function that ends the turn, or
 // false if ctx ended or too many wait already.
 func (t *turns) take(ctx context.Context, user registrar.AOR) (end func(), ok bool) {

@@ -103,3 +103,12 @@ type Handler interface {
 	FlowOpened(registrar.Flow)
 	FlowClosed(registrar.Flow)
 }
+
+// Prompt is for a Handler that can answer most REGISTERs without waiting, and so without a
+// goroutine for each.
+type Prompt interface {
+	// RegisterPromptly is called for a REGISTER over UDP from the goroutine that read it, and must
+	// not block. True: it will call answer, or has, once and from any goroutine. False: it did nothing, and
+	// Register is called. Close does not wait for answers that are still owed.
+	RegisterPromptly(ctx context.Context, in *Inbound, answer func(response []byte)) bool
+}

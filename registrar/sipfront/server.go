@@ -21,10 +21,11 @@ import (
 // (conn.run), one for 100 Trying (sweep), and the workers that call the Handler.
 // Close waits for all of them.
 type Server struct {
-	cfg   Config
-	h     Handler
-	count counters
-	logs  *rate.Limiter // bounds what is logged about faults
+	cfg    Config
+	h      Handler
+	prompt Prompt // h, if it can; else nil
+	count  counters
+	logs   *rate.Limiter // bounds what is logged about faults
 
 	// Set by Open.
 	ctx       context.Context
@@ -56,6 +57,7 @@ func New(cfg Config, h Handler) *Server {
 		kept:     kept{max: cfg.MaxKept, until: map[keptKey]int64{}},
 		sends:    sends{max: cfg.MaxSends, byBranch: map[string]*sending{}},
 	}
+	s.prompt, _ = h.(Prompt)
 	s.chunks.New = func() any { b := make([]byte, 4096); return &b }
 	s.pace.spread.Store(spread(0, 0, cfg.RetryAfterMax))
 	s.ctx, s.cancel = context.WithCancel(context.Background())

@@ -133,11 +133,25 @@ func (s *Server) registerUDP(p peer, m *message, raw []byte) {
 		return
 	}
 	s.inflight.add(key, &waiting{since: time.Now(), socket: p.socket, msg: m})
-	s.workers.run(func() {
-		response := s.register(s.ctx, in)
+	answer := func(response []byte) {
 		s.inflight.remove(key) // before the answer: what comes after it deserves one again
 		s.finish(p, in, response)
+	}
+	if !s.promptly(in, answer) {
+		s.workers.run(func() { answer(s.register(s.ctx, in)) })
+	}
+}
+
+// promptly lets the Handler answer on this goroutine, if it can.
+func (s *Server) promptly(in *Inbound, answer func(response []byte)) (taken bool) {
+	if s.prompt == nil || in.Subscribe != nil {
+		return false
+	}
+	defer s.recovered(func() {
+		answer(in.Render(registrar.Reply{Status: 500, Reason: "Server Internal Error"}))
+		taken = true
 	})
+	return s.prompt.RegisterPromptly(s.ctx, in, answer)
 }
 
 // sweep sends 100 Trying for what waits long, until the server closes. One
