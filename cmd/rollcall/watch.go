@@ -115,7 +115,11 @@ func (r *reach) stay(ctx context.Context, b bus.Bus, link supervisor.Link, notes
 		default:
 			next, err := now.Open(ctx, "rollcall", slog.New(slog.DiscardHandler))
 			if err == nil {
-				say("the pool is back; what happened meanwhile is not shown")
+				how := "is back"
+				if said == "" { // so fast that nobody saw it gone
+					how = "has stopped, and is back"
+				}
+				say("the pool " + how + "; what happened meanwhile is not shown")
 				return next, now
 			}
 		}
