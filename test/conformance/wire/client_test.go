@@ -229,12 +229,12 @@ func (c *client) has(a string, parts ...string) {
 	}
 }
 
-// lasts wants a contact in an answer with about these seconds left.
+// lasts wants a contact in an answer with these seconds left, or a few less on a slow machine.
 func (c *client) lasts(a, contact string, seconds int) {
 	c.t.Helper()
 	for _, l := range contacts(a) {
 		if l.uri == contact {
-			if l.expires > seconds || l.expires < seconds-10 {
+			if l.expires > seconds || l.expires < seconds-30 {
 				c.t.Errorf("%s has %d s left, want %d", contact, l.expires, seconds)
 			}
 			return

@@ -25,7 +25,7 @@ func (c *client) notified() (head, body string) {
 	for start := time.Now(); time.Since(start) < patience; {
 		m, err := c.read(patience)
 		if err != nil {
-			c.t.Fatal(err)
+			c.t.Fatalf("no NOTIFY after %q: %v", c.heard, err)
 		}
 		if !strings.HasPrefix(m, "NOTIFY ") {
 			continue // an answer, repeated

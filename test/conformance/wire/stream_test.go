@@ -27,7 +27,9 @@ func TestRow16CutAtEveryByte(t *testing.T) {
 		}
 		c.write(request[len(request)-1:])
 		c.want(c.answer(request), 200)
-		c.lasts(c.query(), "sip:a@192.0.2.1", 700)
+		if left := contacts(c.query()); len(left) != 1 || left[0].expires <= 600 {
+			t.Errorf("left: %v", left)
+		}
 	})
 }
 
