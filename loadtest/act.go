@@ -65,8 +65,10 @@ func (r *run) signal(ctx context.Context, e scenario.Event, phase string) error 
 	if len(hit) == 0 {
 		return fmt.Errorf("no Front End %q is running; rollcall status shows them", e.Arg)
 	}
-	sig := map[string]syscall.Signal{"kill": syscall.SIGKILL, "stop": syscall.SIGTERM, "restart": syscall.SIGTERM, "drain": syscall.SIGTERM,
-		"pause": syscall.SIGSTOP, "resume": syscall.SIGCONT}[e.Verb]
+	sig, ok := signalOf(e.Verb)
+	if !ok {
+		return fmt.Errorf("no signal does %q", e.Verb)
+	}
 	if err := r.begin(ctx, phase, e.String()); err != nil {
 		return err
 	}
@@ -84,6 +86,21 @@ func (r *run) signal(ctx context.Context, e scenario.Event, phase string) error 
 		errs = append(errs, r.mark(ctx, names, st))
 	}
 	return errors.Join(errs...)
+}
+
+// signalOf returns the signal of an event. SIGTERM makes a Front End drain before it ends.
+func signalOf(verb string) (sig syscall.Signal, ok bool) {
+	switch verb {
+	case "kill":
+		return syscall.SIGKILL, true
+	case "stop", "restart", "drain":
+		return syscall.SIGTERM, true
+	case "pause":
+		return syscall.SIGSTOP, true
+	case "resume":
+		return syscall.SIGCONT, true
+	}
+	return 0, false
 }
 
 // resume lets paused Front Ends go on, after the time of the event or when the run ends.
