@@ -506,3 +506,35 @@ func TestWatchOverARestart(t *testing.T) {
 		t.Errorf("exit %d: %s", code, errs.String())
 	}
 }
+
+// When nobody is left and nobody comes back, up says so once, and status knows what it doesn't know.
+func TestNobodyLeft(t *testing.T) {
+	data := t.TempDir()
+	u := startUp(t, data, freeAddress(t, 3), "--restart-after", "0")
+	for _, fe := range u.awaitAllUp(t).FrontEnds {
+		if err := syscall.Kill(fe.Pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := u.await(t, "all Front Ends down, without a pid, and no group counted", func(s control.Status) bool {
+		for _, fe := range s.FrontEnds {
+			if fe.State != routing.Down || fe.Pid != 0 || !fe.Silent {
+				return false
+			}
+		}
+		for _, g := range s.Groups {
+			if !g.Uncounted {
+				return false
+			}
+		}
+		return len(s.FrontEnds) == 3
+	})
+	if text := control.RenderStatus(s, control.Layout{}); !strings.Contains(text, "? users · ? bindings\nNo Front End answers") {
+		t.Error(text)
+	}
+	for end := time.Now().Add(20 * time.Second); strings.Count(u.out.String(), "no Front End is left, and none is started again") != 1; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("up doesn't say once that nobody is left")
+		}
+	}
+}
