@@ -140,7 +140,10 @@ type Messages interface {
 
 	// Emit publishes an event: kind is its type (a word), data a JSON object.
 	Emit(kind string, data []byte) error
-	// Events calls fn for each event from one goroutine until ctx ends. A receiver that is too
-	// slow loses events (bounded queue, oldest kept); it never slows the pool.
-	Events(ctx context.Context, fn func(kind string, data []byte)) error
+	// Events calls fn for each event, or each of these kinds, from one goroutine until ctx ends. A
+	// receiver that is too slow loses events (bounded queue, oldest kept); it never slows the pool.
+	Events(ctx context.Context, fn func(kind string, data []byte), kinds ...string) error
+	// Heard reports whether somebody may be listening to events of this kind: if not, none need be
+	// made. It is true once Events has returned, anywhere.
+	Heard(kind string) bool
 }

@@ -20,6 +20,7 @@ func messageTests() []contractTest {
 		{"a request that isn't answered ends with ctx", testRequestTimeout},
 		{"each verb has its own goroutine", testVerbsApart},
 		{"events reach all", testEvents},
+		{"who listens to a kind of event is heard of", testHeard},
 		{"a slow receiver of events loses the newest and slows nobody", testSlowReceiver},
 		{"Close ends everything", testClose},
 	}
@@ -184,6 +185,30 @@ func testEvents(s *suite) {
 	s.must(fe1.Emit("flow", []byte(`{}`)))
 	f1.want(`placement {"epoch":1}`, "flow {}")
 	f2.want(`placement {"epoch":1}`, "flow {}")
+}
+
+// Whoever makes events only while they are heard leaves out none that a listener waits for.
+func testHeard(s *suite) {
+	fe1, fe2 := s.connect("fe1"), s.connect("fe2")
+	tell := func(i int) {
+		if fe1.Heard("flow") {
+			s.must(fe1.Emit("flow", fmt.Append(nil, i)))
+		}
+		s.must(fe1.Emit("placement", []byte("{}")))
+	}
+	for range 3 {
+		tell(0)
+		time.Sleep(quiet)
+	}
+	for i := range 3 {
+		f := s.feed()
+		ctx, cancel := context.WithCancel(s.ctx())
+		s.must(fe2.Events(ctx, func(kind string, data []byte) { f.add("%s %s", kind, data) }, "flow", "registration"))
+		tell(i)
+		f.want(fmt.Sprint("flow ", i))
+		cancel()
+		time.Sleep(quiet)
+	}
 }
 
 func testSlowReceiver(s *suite) {

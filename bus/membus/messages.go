@@ -150,9 +150,16 @@ func (c *Conn) Emit(kind string, data []byte) error {
 }
 
 // Events implements bus.Messages.
-func (c *Conn) Events(ctx context.Context, fn func(kind string, data []byte)) error {
-	return c.receive(ctx, events(), func(m message) { fn(m.name, m.data) })
+func (c *Conn) Events(ctx context.Context, fn func(kind string, data []byte), kinds ...string) error {
+	return c.receive(ctx, events(), func(m message) {
+		if len(kinds) == 0 || slices.Contains(kinds, m.name) {
+			fn(m.name, m.data)
+		}
+	})
 }
+
+// Heard implements bus.Messages. Who listens in vain costs nothing here.
+func (c *Conn) Heard(string) bool { return true }
 
 // Request implements bus.Messages.
 func (c *Conn) Request(ctx context.Context, frontEnd, verb string, data []byte) ([]byte, error) {

@@ -18,22 +18,32 @@ const (
 	subscribeWait = 2 * time.Second
 )
 
-// receive calls fn for each message of a subject, from one goroutine of its own, until
+// receive calls fn for each message of the subjects, from one goroutine of its own, until
 // ctx ends. nats.go subscribes again whenever the connection is restored.
-func (b *Bus) receive(ctx context.Context, l *link, subject string, fn func(*nats.Msg)) error {
+func (b *Bus) receive(ctx context.Context, l *link, fn func(*nats.Msg), subjects ...string) error {
 	queue := make(chan *nats.Msg, queueMax)
-	sub, err := l.nc.ChanSubscribe(subject, queue)
-	if err != nil {
-		return fmt.Errorf("subscribe to %s: %w", subject, unsent(err))
+	var subs []*nats.Subscription
+	// Unsubscribe fails only when the connection is closed, and then there is nothing to undo.
+	unsubscribe := func() {
+		for _, sub := range subs {
+			_ = sub.Unsubscribe()
+		}
+	}
+	for _, subject := range subjects {
+		sub, err := l.nc.ChanSubscribe(subject, queue)
+		if err != nil {
+			unsubscribe()
+			return fmt.Errorf("subscribe to %s: %w", subject, unsent(err))
+		}
+		subs = append(subs, sub)
 	}
 	if l.connected() {
 		wait, cancel := context.WithTimeout(ctx, subscribeWait)
 		_ = l.nc.FlushWithContext(wait) // lost meanwhile: then it is told when restored
 		cancel()
 	}
-	err = b.start(ctx, func(ctx context.Context) {
-		// Unsubscribe fails only when the connection is closed, and then there is nothing to undo.
-		defer func() { _ = sub.Unsubscribe() }()
+	err := b.start(ctx, func(ctx context.Context) {
+		defer unsubscribe()
 		for {
 			select {
 			case <-ctx.Done():
@@ -47,7 +57,7 @@ func (b *Bus) receive(ctx context.Context, l *link, subject string, fn func(*nat
 		}
 	})
 	if err != nil {
-		_ = sub.Unsubscribe()
+		unsubscribe()
 	}
 	return err
 }
@@ -59,17 +69,7 @@ func (b *Bus) Pulse(frontEnd string, data []byte) error {
 
 // Pulses implements bus.Messages.
 func (b *Bus) Pulses(ctx context.Context, fn func(frontEnd string, data []byte)) error {
-	return b.receive(ctx, b.live, b.names.namespace+".pulse.*", named(fn))
-}
-
-// Emit implements bus.Messages.
-func (b *Bus) Emit(kind string, data []byte) error {
-	return b.publish(b.store, b.names.event(kind), data)
-}
-
-// Events implements bus.Messages.
-func (b *Bus) Events(ctx context.Context, fn func(kind string, data []byte)) error {
-	return b.receive(ctx, b.store, b.names.namespace+".event.*", named(fn))
+	return b.receive(ctx, b.live, named(fn), b.names.namespace+".pulse.*")
 }
 
 // named passes on the name that a subject ends with, and drops what isn't ours.
@@ -111,12 +111,12 @@ func (b *Bus) Request(ctx context.Context, frontEnd, verb string, data []byte) (
 
 // Serve implements bus.Messages.
 func (b *Bus) Serve(ctx context.Context, frontEnd, verb string, fn func(bus.Request)) error {
-	return b.receive(ctx, b.linkFor(verb), b.names.request(frontEnd, verb), func(m *nats.Msg) {
+	return b.receive(ctx, b.linkFor(verb), func(m *nats.Msg) {
 		fn(bus.Request{Data: m.Data, Respond: func(data []byte) error {
 			if err := m.Respond(data); err != nil {
 				return fmt.Errorf("respond: %w", unsent(err))
 			}
 			return nil
 		}})
-	})
+	}, b.names.request(frontEnd, verb))
 }

@@ -63,6 +63,8 @@ type Bus struct {
 	js    jetstream.JetStream
 	names names
 
+	listeners listeners
+
 	life       context.Context // ends with Close
 	end        context.CancelFunc
 	goroutines sync.WaitGroup // of watches, follows and subscriptions

@@ -74,6 +74,9 @@ func (e *events) tell(at time.Time, make func(*control.Event)) {
 
 // registered tells what a stored decision did to a user's bindings.
 func (e *events) registered(group routing.Group, user registrar.AOR, changes []registrar.Change) {
+	if !e.bus.Heard(control.EventRegistration) {
+		return
+	}
 	at := time.Now()
 	for _, c := range changes {
 		e.tell(at, func(ev *control.Event) {

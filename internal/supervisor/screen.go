@@ -73,7 +73,7 @@ func (s *screen) run(ctx context.Context, b bus.Bus) error {
 		case control.EventFrontEnd:
 			s.look()
 		}
-	})
+	}, control.EventPlacement, control.EventFrontEnd)
 	if err != nil {
 		return err
 	}
