@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -51,9 +52,9 @@ func TestDrain(t *testing.T) {
 // Thousands of clients register while one more Front End joins: no copy, the new one's
 // included, drops a binding that lives.
 func TestJoinUnderLoad(t *testing.T) {
-	clients := 10_000
-	if testing.Short() {
-		clients = 2_000
+	clients := 2_000
+	if os.Getenv("ROLLCALL_LONG") != "" {
+		clients = 10_000
 	}
 	inBubble(t, Config{FrontEnds: 3, Groups: 30, Users: clients, Expect: 3}, func(t *testing.T, p *Pool) {
 		for _, u := range p.users {
