@@ -25,6 +25,9 @@ storm() {
 	rm -r "$out"
 }
 
+echo "== memory, without the race detector"
+go test -count=1 -run Memory -v ./loadtest ./internal/directory
+
 if $short; then
 	echo "== failover timing, 3 runs"
 	scripts/failover-timing.sh --runs 3
