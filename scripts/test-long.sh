@@ -26,7 +26,7 @@ storm() {
 }
 
 echo "== memory, without the race detector"
-go test -count=1 -run Memory -v ./loadtest ./internal/directory
+go test -count=1 -run Memory -v ./loadtest
 
 if $short; then
 	echo "== failover timing, 3 runs"
