@@ -6,6 +6,6 @@
 // It decides nothing about registrations: that is package registrar.
 //
 // REGISTER over UDP is answered without a server transaction (RFC 3261 §8.2.7):
-// what a retransmission needs is in the stored binding. Message splitting is
-// sipgo's; wire.go corrects it where it is wrong.
+// what a retransmission needs is in the stored binding. Messages are split
+// in wire.go; sipgo's parser is what the fuzz tests compare it with.
 package sipfront

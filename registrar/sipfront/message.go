@@ -66,15 +66,12 @@ func headEnd(raw []byte, from int) int {
 // line or is cut short. It fails when there is nothing that could be answered;
 // everything less is left in fault.
 func split(head []byte) (*message, error) {
-	eol := bytes.IndexByte(head, '\n')
-	if eol < 0 {
+	text := string(head) // of which all values are parts
+	first, section, ok := strings.Cut(text, "\n")
+	if !ok {
 		return nil, errNotSIP
 	}
-	first := head[:eol]
-	crlf := len(first) > 0 && first[len(first)-1] == '\r'
-	if crlf {
-		first = first[:len(first)-1]
-	}
+	first, crlf := strings.CutSuffix(first, "\r")
 	line, err := readStartLine(first)
 	if err != nil {
 		return nil, err
@@ -83,21 +80,12 @@ func split(head []byte) (*message, error) {
 	if !crlf {
 		m.wrong("line does not end in CRLF")
 	}
-	section := head[eol+1:]
-	if n := len(section); n >= 2 && string(section[n-2:]) == "\r\n" && (n == 2 || section[n-3] == '\n') {
+	if n := len(section); n >= 2 && section[n-2:] == "\r\n" && (n == 2 || section[n-3] == '\n') {
 		section = section[:n-2]
 	} else {
 		m.wrong("no empty line after the header")
 	}
-	fit, fault := headerLines(section)
-	m.wrong(fault)
-	fields, err := splitFields(fit)
-	if err != nil {
-		return nil, err
-	}
-	for _, h := range fields {
-		m.sort(h.Name(), h.Value())
-	}
+	m.wrong(readFields(section, m.sort))
 	if len(m.vias) == 0 {
 		return nil, errNotSIP
 	}

@@ -242,7 +242,7 @@ func optionTags(values []string) ([]string, error) {
 		for v != "" {
 			var tag string
 			tag, v, _ = strings.Cut(v, ",")
-			if tag = strings.Trim(tag, " \t"); !isToken([]byte(tag)) {
+			if tag = strings.Trim(tag, " \t"); !isToken(tag) {
 				return nil, errOptionTag
 			}
 			tags = append(tags, strings.ToLower(tag))

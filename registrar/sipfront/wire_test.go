@@ -33,7 +33,7 @@ func TestStartLine(t *testing.T) {
 		{line: " REGISTER sip:x SIP/2.0", dead: true},
 		{line: "", dead: true},
 	} {
-		l, err := readStartLine([]byte(c.line))
+		l, err := readStartLine(c.line)
 		if (err != nil) != c.dead {
 			t.Errorf("%q: error %v", c.line, err)
 			continue
