@@ -85,7 +85,7 @@ func TestFrozenFrontEndReturns(t *testing.T) {
 	victim := before.FrontEnds[0].Name
 
 	freeze(t, pool, victim, 3*time.Second, func() {
-		if _, err := pool.WaitFor(t.Context(), 3*time.Second, "the frozen one replaced", func(s control.Status) error {
+		if _, err := pool.WaitFor(t.Context(), 30*time.Second, "the frozen one replaced", func(s control.Status) error {
 			for _, g := range s.Groups {
 				if is(g.Primary, victim) {
 					return fmt.Errorf("%s is still primary of %s", victim, g.ID)

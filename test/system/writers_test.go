@@ -77,7 +77,7 @@ func TestFrozenPrimaryDoesNotUndo(t *testing.T) {
 				}
 			})
 		}
-		if _, err := pool.WaitFor(t.Context(), 3*time.Second, "the frozen one replaced", func(s control.Status) error {
+		if _, err := pool.WaitFor(t.Context(), 30*time.Second, "the frozen one replaced", func(s control.Status) error {
 			fe, err := harness.FrontEnd(s, victim.Name)
 			if err == nil && fe.Primaries > 0 {
 				err = fmt.Errorf("%s is primary of %d groups", fe.Name, fe.Primaries)
