@@ -84,6 +84,7 @@ func runFrontend(cmd *cobra.Command, k *knobs, supervised bool) error {
 		}
 		c, link = h.Config, h.Link
 		c.Frontend = own
+		shareProcessors(c.Up.Frontends)
 	} else {
 		want = c.Settings(asked)
 	}
