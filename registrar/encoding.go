@@ -155,8 +155,11 @@ func DecodeSet(data []byte) (Set, error) {
 		return Set{}, err
 	}
 	var w storedSet
-	if err := decoder.Unmarshal(data[recordHeader:], &w); err != nil {
-		return Set{}, fmt.Errorf("stored bindings: %w", err)
+	if !w.quick(data[recordHeader:]) {
+		w = storedSet{}
+		if err := decoder.Unmarshal(data[recordHeader:], &w); err != nil {
+			return Set{}, fmt.Errorf("stored bindings: %w", err)
+		}
 	}
 	if len(w.Bindings) != n {
 		return Set{}, fmt.Errorf("stored bindings: header says %d, body holds %d", n, len(w.Bindings))
