@@ -3,8 +3,8 @@ package registrar
 import "math"
 
 // quick reads a set as EncodeSet writes it: bindings and nonces only, small integers as keys in
-// rising order. It reports false for anything else, which the general decoder then judges. That one is
-// four times as slow, and a set is read for each REGISTER.
+// rising order. It reports false for anything else, which the general decoder then judges. That one takes
+// nearly twice as long, with 14 allocations for 4, and a set is read for each REGISTER.
 func (w *storedSet) quick(body []byte) bool {
 	r := quickReader{s: string(body)} // of which all strings are parts
 	r.each(func(key uint64) {
