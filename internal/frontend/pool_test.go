@@ -210,7 +210,7 @@ func (p *realPool) phone(user, transport, address string) *phone {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() { c.Close() })
-	return &phone{t: p.t, conn: c, user: user, callID: fmt.Sprintf("%s-%s", user, c.LocalAddr())}
+	return &phone{t: p.t, conn: c, user: user, callID: fmt.Sprintf("%s-%s-%d", user, c.LocalAddr(), time.Now().UnixNano())} // a port may come again
 }
 
 var nonceIn = regexp.MustCompile(`nonce="([^"]+)"`)
