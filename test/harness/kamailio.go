@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -85,8 +86,20 @@ func (k *Kamailio) ready(ctx context.Context) error {
 // Pids are all its processes: the main one and its children.
 func (k *Kamailio) Pids() ([]int, error) { return Tree(k.process.Pid()) }
 
-// Stop ends it.
-func (k *Kamailio) Stop() error { return k.process.Stop(10 * time.Second) }
+// Stop ends it, and those of its children that outlive its main process.
+func (k *Kamailio) Stop() error {
+	pids, err := k.Pids()
+	if err != nil {
+		return err
+	}
+	err = k.process.Stop(10 * time.Second)
+	for _, pid := range pids {
+		if Alive(pid) {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may just have ended
+		}
+	}
+	return err
+}
 
 // writeHA1Table writes a db_text database with the table ha1 of Kamailio's module htable.
 func writeHA1Table(dir string, users []User) error {
