@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"rollcall/loadtest/scenario"
+	"rollcall/test/harness"
 )
 
 // program builds rollcall, which is the pool of the tests.
@@ -86,9 +87,7 @@ func TestPoolThatCannotStartSaysWhy(t *testing.T) {
 // Two Kamailios behind one list of addresses, one of them killed by a command line: the tool is not for
 // Rollcall alone.
 func TestAnyRegistrarKamailio(t *testing.T) {
-	if _, err := exec.LookPath("kamailio"); err != nil {
-		t.Skip("kamailio is not installed (apt-get install kamailio)")
-	}
+	harness.Require(t, "kamailio")
 	sip, _, err := freePorts(3) // two ports of the range it found free
 	if err != nil {
 		t.Fatal(err)

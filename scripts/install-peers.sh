@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Installs the real SIP peers that the system tests drive: SIPp, baresip,
-# Linphone's console, Kamailio and sipsak, as Debian packages them.
+# Installs the real peers that the tests drive: SIPp, baresip, Linphone's console,
+# Kamailio and sipsak, and Chromium, which draws the reports; as Debian packages them.
 # Does nothing, quickly, when all are there.
 set -euo pipefail
 
 # program:package
-peers=(sipp:sip-tester baresip:baresip-core linphonec:linphone-cli kamailio:kamailio sipsak:sipsak)
+peers=(sipp:sip-tester baresip:baresip-core linphonec:linphone-cli kamailio:kamailio sipsak:sipsak chromium:chromium)
 
 missing() {
 	local peer

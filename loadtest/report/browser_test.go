@@ -8,14 +8,13 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"rollcall/test/harness"
 )
 
 // A real browser draws the page. STORM_ARTEFACTS names a directory that keeps the picture.
 func TestPageInARealBrowser(t *testing.T) {
-	chromium, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("chromium is not installed (apt-get install chromium)")
-	}
+	harness.Require(t, "chromium")
 	dir := os.Getenv("STORM_ARTEFACTS")
 	if dir == "" {
 		dir = t.TempDir()
@@ -28,7 +27,7 @@ func TestPageInARealBrowser(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	// Every name but the file is unknown to this browser: a request that leaves the page would fail, and show in the picture.
-	cmd := exec.CommandContext(ctx, chromium, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--host-resolver-rules=MAP * ~NOTFOUND",
+	cmd := exec.CommandContext(ctx, "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--host-resolver-rules=MAP * ~NOTFOUND",
 		"--user-data-dir="+t.TempDir(), "--window-size=1100,2600", "--screenshot="+shot, (&url.URL{Scheme: "file", Path: page}).String())
 	cmd.WaitDelay = time.Second
 	if out, err := cmd.CombinedOutput(); err != nil {
