@@ -25,7 +25,6 @@ type flows struct {
 
 	closed  chan closedFlow // for reap
 	pending atomic.Int64    // closed and not yet dealt with
-	lost    atomic.Uint64   // not dealt with: their bindings stay until they expire
 	idle    chan idleFlow   // for closeIdle
 	tell    chan released   // for tellReleased
 }
@@ -154,7 +153,6 @@ func (f *flows) close(flow registrar.Flow, at time.Time) {
 		case f.closed <- closedFlow{u.user, flow, at}:
 		default:
 			f.pending.Add(-1)
-			f.lost.Add(1)
 		}
 	}
 }
@@ -189,9 +187,7 @@ func (f *FrontEnd) reap(ctx context.Context) error {
 			}
 			g.Go(func() error {
 				defer f.flows.pending.Add(-1)
-				if !f.dropFlow(ctx, c.user, c.flow) {
-					f.flows.lost.Add(1)
-				}
+				f.dropFlow(ctx, c.user, c.flow) // what cannot be done in time stays until it expires
 				return nil
 			})
 		}

@@ -150,8 +150,6 @@ type FrontEnd struct {
 	open          atomic.Bool    // the SIP side answers; before that it must not be asked
 	drain         chan struct{}  // closed by Drain
 	drainOnce     sync.Once
-
-	stats struct{ relayRefused atomic.Uint64 }
 }
 
 // New makes a Front End; nothing runs yet.
@@ -419,7 +417,7 @@ func (f *FrontEnd) isNeeded() bool {
 }
 
 // letGo closes the clients' connections, so that they go where they are served.
-func (f *FrontEnd) letGo(string) {
+func (f *FrontEnd) letGo() {
 	f.gates.all()
 	f.work.Go(func() { f.sip.CloseFlows(0, true) })
 }

@@ -27,7 +27,7 @@ type membership struct {
 	view   func() *view
 	health func(routing.FrontEnd) string // address of a health port, "" if not known
 	events *events
-	fence  func(why string) // this Front End was cut off: let the clients go
+	fence  func() // this Front End was cut off: let the clients go
 
 	input   chan func(now time.Time) // what happened, for run; see post
 	isFence atomic.Bool
@@ -361,7 +361,7 @@ func (m *membership) considerFence(ctx context.Context, self routing.Self, now t
 	m.isFence.Store(fence)
 	if fence {
 		m.logger.Error("fenced: this Front End lost the bus and others did not; its clients are sent away", "why", why)
-		m.fence(why)
+		m.fence()
 		return
 	}
 	m.logger.Info("no longer fenced: the bus is back")

@@ -74,7 +74,6 @@ func (f *FrontEnd) atWork(r bus.Request, work func() []byte, busy []byte) {
 	select {
 	case f.relaySlots <- struct{}{}:
 	default:
-		f.stats.relayRefused.Add(1)
 		_ = r.Respond(busy) // if it is lost, the other side asks again
 		return
 	}
