@@ -89,14 +89,14 @@ func (f *follower) adjust(ctx context.Context) bool {
 		return true
 	}
 	if len(f.follow) < mostFollows {
-		return f.start(ctx, missing, 0)
+		return f.start(ctx, missing)
 	}
 	old := f.follow
 	all := make([]routing.Group, 0, len(held))
 	for g := range held {
 		all = append(all, g)
 	}
-	if !f.start(ctx, all, 0) {
+	if !f.start(ctx, all) {
 		return false
 	}
 	for _, r := range old {
@@ -106,7 +106,7 @@ func (f *follower) adjust(ctx context.Context) bool {
 	return true
 }
 
-func (f *follower) start(ctx context.Context, groups []routing.Group, after bus.Position) bool {
+func (f *follower) start(ctx context.Context, groups []routing.Group) bool {
 	names := make([]string, len(groups))
 	r := &follow{groups: make(map[routing.Group]bool, len(groups))}
 	for i, g := range groups {
@@ -115,7 +115,7 @@ func (f *follower) start(ctx context.Context, groups []routing.Group, after bus.
 	}
 	fctx, stop := context.WithCancel(ctx)
 	r.stop = stop
-	if err := f.log.Follow(fctx, names, after, f.take); err != nil {
+	if err := f.log.Follow(fctx, names, 0, f.take); err != nil {
 		stop()
 		if ctx.Err() == nil {
 			f.logger.Warn("cannot follow the bindings log yet", "groups", len(groups), "err", err)
